@@ -1001,7 +1001,8 @@ fn chunks_wait_where_they_must_hand_on_their_states_and_leave_nothing_behind() {
         assert_eq!(scan.plan().is_in_place(), is_in_place);
         assert!(scan.device_bytes() <= limits.device_bytes);
         driver.launches();
-        let begin = || (scanners.len() > 1).then(|| Barrier::new(limits.chunks_under_way as usize));
+        let threads = scan.plan().chunks_under_way() as usize;
+        let begin = || (scanners.len() > 1).then(|| Barrier::new(threads));
         let watched = Watched { driver, is_in_place, fails: None, begin: begin(), wrong: Mutex::default() };
         let state = vec![7; if start == 0 { 0 } else { types[1].bytes() }];
         let start = Checkpoint { elements: start, state };
@@ -1037,7 +1038,8 @@ fn chunks_wait_where_they_must_hand_on_their_states_and_leave_nothing_behind() {
             assert_eq!(watched.wrong.into_inner().expect("nobody panicked"), Vec::<String>::new(), "{call:?}");
             bench.assert_nothing_wrong();
         }
-        drop(scan);
+        // On a thread that has no context yet.
+        std::thread::scope(|scope| scope.spawn(|| drop(scan)).join()).expect("it is dropped");
         bench.assert_nothing_wrong();
         assert_eq!(driver.allocations(), before, "all is freed");
     }

@@ -91,7 +91,7 @@ impl Scanner {
 
 impl<'a> ChunkedScan<'a> {
     /// A scan by the GPUs of these scanners, each of which takes the next chunk when it has room for one. Between two of them the state
-    /// is copied over whatever connects them.
+    /// is copied over whatever connects them. [`Limits::for_devices`] has enough chunks under way for all of them.
     ///
     /// # Errors
     /// As [`Scanner::chunked`], and when there is no scanner.

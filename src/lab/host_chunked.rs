@@ -55,7 +55,8 @@ impl HostChunkedScan {
         Self::on(vec![scanner], defined, mode, n, limits)
     }
 
-    /// The same on several devices, which take chunks as each comes to them.
+    /// The same on several devices, each of which takes the next chunk when it has room for one. [`Limits::for_devices`] has enough
+    /// chunks under way for all of them.
     ///
     /// # Errors
     /// As [`Self::new`].

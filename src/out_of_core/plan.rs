@@ -161,7 +161,7 @@ impl ChunkPlan {
         let devices = devices.min(limits.chunks_under_way.max(1) as usize) as u32;
         let one = Self { defined, mode, n, chunk_elements: 1, chunks_under_way: 1, devices };
         let element_bytes = one.element_bytes();
-        // No more chunks than make it worthwhile, but as many as let the three steps overlap on each device.
+        // No more chunks than are worthwhile, but enough that the three steps overlap on each device.
         let of_devices = limits.device_bytes.saturating_mul(u64::from(devices));
         let worthwhile = u32::try_from(limits.host_bytes.min(of_devices) / WORTHWHILE_BYTES).unwrap_or(u32::MAX);
         let enough = worthwhile.max(OVERLAPPED.saturating_mul(devices));

@@ -33,15 +33,17 @@ pub struct Shape {
     pub helper_warps: HelperWarps,
     /// Blocks a multiprocessor that the registers have to leave room for, where the assembler needs to be told.
     pub resident_blocks: Option<u32>,
+    /// Whether it is for as many tiles as multiprocessors take at once.
+    pub is_one_wave: bool,
 }
 
 impl Shape {
-    /// Blocks that have a tile each at one time, where one tile more takes a whole round more: those of a cluster, or as many as there are
-    /// multiprocessors, where a strategy is for about so many.
-    pub const fn blocks_at_once(self, multiprocessors: u64) -> Option<u64> {
+    /// Tiles of a round, if the strategy is for a few rounds: one for each block of a cluster, or for each multiprocessor. A tile more
+    /// takes nearly as long as a round more, because somebody has one more than the others.
+    pub const fn tiles_of_a_round(self, multiprocessors: u64) -> Option<u64> {
         match self.blocks {
             Blocks::Cluster => Some(abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS as u64),
-            Blocks::PerTile if self.resident_blocks.is_some() => Some(multiprocessors),
+            _ if self.is_one_wave => Some(multiprocessors),
             _ => None,
         }
     }
@@ -61,6 +63,7 @@ impl Shape {
         descriptor_copies: (1, 0),
         helper_warps: HelperWarps::Always(0),
         resident_blocks: None,
+        is_one_wave: false,
     };
     /// A block for each tile.
     pub(super) const TILED: Self = Self { tiling: Tiling::Patterned, ..Self::UNTILED };

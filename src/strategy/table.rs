@@ -323,13 +323,14 @@ strategies! {
     /// One pass; each tile reads the totals of all tiles before it: for arrays that the GPU holds at once.
     OneWave = "one-wave" {
         summary: "each tile reads the totals of all tiles before it, no prefix is published; of the order of tiles² \
-                  descriptor reads: for what the GPU holds at once, 512 KiB to 8 MiB",
+                  descriptor reads: for what the GPU holds at once, 256 KiB to 8 MiB",
         shape: Shape {
             kernels: &[Kernel::OneWave],
             descriptor_copies: (abi::LOOKBACK_DESCRIPTOR_COPIES, abi::LOOKBACK_DESCRIPTOR_COPY_GAP),
             helper_warps: HelperWarps::UnlessBlockPattern(abi::LOOKBACK_READING_WARPS),
             // There is about a block a multiprocessor, and the next launch's blocks find a place beside it.
             resident_blocks: Some(2),
+            is_one_wave: true,
             ..Shape::SINGLE_PASS
         },
         fault_without_waiting: Some("counts_missing_as_nothing"),
@@ -398,7 +399,7 @@ strategies! {
     /// small arrays on GPUs of compute capability 9.0 and later.
     SingleCluster = "single-cluster" {
         summary: "one thread block cluster, a tile a block and round; its blocks meet through distributed shared memory; \
-                  nothing to clear: for 8 KiB to 512 KiB on Hopper and later",
+                  nothing to clear: for 8 KiB to 256 KiB on Hopper and later",
         shape: Shape {
             kernels: &[Kernel::SingleCluster],
             blocks: Blocks::Cluster,

@@ -196,7 +196,7 @@ fn chart(title: String, y_description: &str, unit: &'static str, series: Vec<Ser
     }
 }
 
-fn size(family: &Family<'_>, n: u64) -> String {
+pub(super) fn size(family: &Family<'_>, n: u64) -> String {
     format_array_size(n, family.element.bytes())
 }
 
@@ -235,21 +235,31 @@ fn copy_answer(family: &Family<'_>, series: &[Series]) -> Option<String> {
     Some(answer)
 }
 
-/// Between which ratios the first subject's line lies, where, and at how many sizes it takes longer.
+/// Between which times and the best CUB's the first subject's line lies.
 fn relative_answer(family: &Family<'_>, series: &[Series]) -> Option<String> {
+    ratio_answer(series, |point| size_at(family, point), ["takes", "as long as", "longer"], |ratio| ratio > 1.0)
+}
+
+/// Between which ratios to the best CUB the first subject's line lies, at which sizes, and at how many it is worse.
+pub(super) fn ratio_answer(
+    series: &[Series],
+    size_at: impl Fn(&Point) -> String,
+    [verb, as_what, worse]: [&str; 3],
+    is_worse: impl Fn(f64) -> bool,
+) -> Option<String> {
     let Series { label, points, .. } = series.first().filter(|_| places(series) >= 2)?;
     let least = points.iter().min_by(|left, right| left.y.total_cmp(&right.y))?;
     let most = points.iter().max_by(|left, right| left.y.total_cmp(&right.y))?;
-    let longer = match points.iter().filter(|point| point.y > 1.0).count() {
+    let count = match points.iter().filter(|point| is_worse(point.y)).count() {
         0 => "none".to_owned(),
         count => count.to_string(),
     };
     Some(format!(
-        "{label} takes {:.2} ({}) to {:.2} times ({}) as long as the {BEST_CUB}, longer at {longer} of {} sizes",
+        "{label} {verb} {:.2} ({}) to {:.2} times ({}) {as_what} the {BEST_CUB}, {worse} at {count} of {} sizes",
         least.y,
-        size_at(family, least),
+        size_at(least),
         most.y,
-        size_at(family, most),
+        size_at(most),
         points.len()
     ))
 }

@@ -28,12 +28,14 @@ pub(super) const KINDS: [&str; 11] = [
     "time-stream",
     "time-graph",
     "time-latency",
-    "speed-up-graph",
+    SPEED_UP,
     "vt-lines",
     "vt-map",
     "types",
     problems::SEGMENTS,
 ];
+
+const SPEED_UP: &str = "speed-up-graph";
 
 /// Time by size is drawn up to here: beyond it, memory decides and throughput says it better.
 const SMALL: u64 = 1 << 20;
@@ -75,6 +77,8 @@ struct BySize {
     caption: String,
     /// Where the subjects are as fast as what they are compared with.
     reference: Option<f64>,
+    /// What it shows, in place of `what`.
+    answer: Option<String>,
 }
 
 struct Renderer<'a> {
@@ -145,7 +149,7 @@ impl Renderer<'_> {
     ) -> Result<(), ReportError> {
         debug_assert!(KINDS.contains(&kind));
         let name = format!("{}-{kind}-{slug}", self.stem);
-        let is_answer = [contest::COPY, contest::RELATIVE, problems::SEGMENTS].contains(&kind);
+        let is_answer = [contest::COPY, contest::RELATIVE, SPEED_UP, problems::SEGMENTS].contains(&kind);
         self.plots.push(Plot { is_answer, ..Plot::drawn(name, title.to_owned(), caption, draw)? });
         Ok(())
     }
@@ -205,6 +209,7 @@ impl Renderer<'_> {
             unit: "GB/s",
             caption,
             reference: None,
+            answer: None,
         };
         self.by_size_chart(family, throughput, series)?;
 
@@ -215,7 +220,8 @@ impl Renderer<'_> {
             let series = self.lines(family, figure, is_shown, microseconds);
             let caption = format!("{} {band}", self.explain(figure));
             let (what, y_description) = ("Time at small n", "µs a scan");
-            let time = BySize { kind, what, figure, y_description, unit: "µs", caption, reference: None };
+            let time =
+                BySize { kind, what, figure, y_description, unit: "µs", caption, reference: None, answer: None };
             self.by_size_chart(family, time, series)?;
         }
         let figure = Figure::Graph;
@@ -232,14 +238,16 @@ impl Renderer<'_> {
              1 the subject is faster. {band}",
             self.explain(figure)
         );
+        let size_at = |point: &Point| contest::size(family, point.x as u64);
         let speed_up = BySize {
-            kind: "speed-up-graph",
+            kind: SPEED_UP,
             what: "Speed-up over the best CUB",
             figure,
             y_description: "times as fast as the best CUB",
             unit: "×",
             caption,
             reference: Some(1.0),
+            answer: contest::ratio_answer(&series, size_at, ["is", "as fast as", "slower"], |ratio| ratio < 1.0),
         };
         self.by_size_chart(family, speed_up, series)
     }
@@ -255,8 +263,12 @@ impl Renderer<'_> {
             Some(reference) => Axis::from_zero(ys.chain([reference])),
             None => Axis::powers(ys, 11),
         };
+        let (scan, figure, gpu) = (family.title(), describe(of.figure), &self.gpu);
         let chart = Chart {
-            title: format!("{}, {}: {}, {}", of.what, describe(of.figure), family.title(), self.gpu),
+            title: match of.answer {
+                Some(answer) => format!("{scan}, {figure}, {gpu}: {answer}"),
+                None => format!("{}, {figure}: {scan}, {gpu}", of.what),
+            },
             x_description: "n, elements",
             y_description: of.y_description.to_owned(),
             unit: of.unit,

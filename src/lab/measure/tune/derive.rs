@@ -8,8 +8,11 @@
 //! - candidates *within noise* of the least cost are as good as it: within 1 %, or three standard errors up to 3 %,
 //! - from the smallest size on, a range goes as far as one candidate is within noise of the best at every size in it; of
 //!   several such candidates it takes the one of least cost over the range,
-//! - ranges meet at the geometric mean of the two sizes beside the boundary, or before, where the blocks of the lower one have had
-//!   a tile each, and one more would take as long as that,
+//! - ranges meet at the geometric mean of the two sizes beside the boundary, or where the lower one has had a whole number of rounds
+//!   of tiles ([`Shape::tiles_of_a_round`]), if that is before,
+//!
+//!   [`Shape::tiles_of_a_round`]: crate::strategy::Shape::tiles_of_a_round
+//!
 //! - where the record was not finished, or a size of a type is missing in it, the last range of the type ends with the
 //!   largest size that was measured. Larger arrays, and types of which nothing was measured, take the strategies of the
 //!   committed table for the GPU in the configurations that are suggested for the size; the table's `note` says so.
@@ -198,8 +201,8 @@ fn ranges(sizes: &BTreeMap<u64, Vec<Rival>>, multiprocessors: u64) -> Vec<Chosen
         let up_to = match (rest.last(), after.first()) {
             (Some(&(last, _)), Some(&(first, _))) => {
                 let between = (u128::from(last) * u128::from(first)).isqrt() as u64;
-                let blocks = key.strategy.row().shape.blocks_at_once(multiprocessors);
-                let round = blocks.map(|blocks| blocks * u64::from(key.vt) * u64::from(key.block_threads));
+                let tiles = key.strategy.row().shape.tiles_of_a_round(multiprocessors);
+                let round = tiles.map(|tiles| tiles.saturating_mul(u64::from(key.vt) * u64::from(key.block_threads)));
                 let end = round.and_then(|round| last.checked_next_multiple_of(round));
                 Some(end.map_or(between, |end| between.min(end)))
             }
