@@ -22,11 +22,9 @@ struct stress_turn {
   void* buffer;            // the output between guards
   u64 elements;            // of the buffer
   u64 first;               // the output's place in it
-  u64 n;                   // elements of the output
+  u64 n;                   // elements that the run stores
   u64 is_first;            // nothing ran yet: fill, and compare nothing
-  const void* reference;   // the inclusive scan
-  u64 shift;               // 1 if the scan is exclusive: one element later, and the identity at the front
-  u64 identity[2];
+  const void* reference;   // what they must be
   const void* next_input;  // in place: what the next run scans; null otherwise
   u64 next_n;
   stress_tally* tally;
@@ -48,8 +46,6 @@ __device__ void take_turn(const stress_turn& turn) {
   T* const buffer = static_cast<T*>(turn.buffer);
   const T* const reference = static_cast<const T*>(turn.reference);
   const T* const next_input = static_cast<const T*>(turn.next_input);
-  T identity;
-  memcpy(&identity, turn.identity, sizeof(T));
   T filling;
   memset(&filling, 0xa5, sizeof(T));
   u64 wrong = 0;
@@ -57,7 +53,7 @@ __device__ void take_turn(const stress_turn& turn) {
   for (u64 place = first_index(); place < turn.elements; place += index_stride()) {
     const u64 i = place - turn.first;  // wraps in front of the array, to more than any n
     if (turn.is_first == 0) {
-      const T want = i >= turn.n ? filling : i < turn.shift ? identity : reference[i - turn.shift];
+      const T want = i < turn.n ? reference[i] : filling;
       if (!same(buffer[place], want)) {
         ++wrong;
         if (place < first) first = place;

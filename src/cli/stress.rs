@@ -82,10 +82,6 @@ fn look_for_faults(mode: Mode, arguments: &StressArguments, console: &mut Consol
     }
     match mode {
         Mode::Table => kill_table(arguments, stop, console),
-        Mode::CampaignOnGpu if mutant.is_some_and(|mutant| !mutant.when.problems.is_empty()) => Err(usage(
-            "the mutant shows in other problems than the plain scan, and on a GPU plain scans alone are drawn; leave \
-             --device out",
-        )),
         Mode::CampaignOnGpu => gpu_campaign(mutant, arguments, stop, console),
         _ => campaign(mutant, arguments, stop, console),
     }

@@ -160,12 +160,8 @@ impl StressArguments {
         let is_replay = matches!(mode, Mode::Replay | Mode::ReplayWatched);
         let of_cpu = "a campaign on a GPU has no such choice";
         let of_table = "it is of the table that --mutants makes";
-        let draws_problems = is_table || mode == Mode::Campaign;
-        let why_plain = if mode == Mode::CampaignOnGpu {
-            "on a GPU plain scans alone are drawn"
-        } else {
-            "nothing is drawn, and a case says its problem"
-        };
+        let draws_problems = is_table || matches!(mode, Mode::Campaign | Mode::CampaignOnGpu);
+        let why_plain = "nothing is drawn, and a case says its problem";
         refuse_idle([
             ("--problem", self.problem.is_some(), draws_problems, why_plain),
             ("--memory", self.memory.is_some(), mode != Mode::CampaignOnGpu, of_cpu),

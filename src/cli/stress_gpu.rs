@@ -14,6 +14,7 @@ use crate::lab::stress::gpu::{
     GpuStressProgress, GpuStressReport, GpuStressSettings, StressCase, StressError, StressOutcome, child, reproduce,
     stress,
 };
+use crate::lab::workload::ProblemKind;
 use clap::Args;
 use indicatif::HumanCount;
 use std::io::{self, Write};
@@ -37,6 +38,9 @@ pub struct StressGpuArguments {
     /// What everything is drawn from.
     #[arg(long)]
     seed: u64,
+    /// What is scanned.
+    #[arg(long)]
+    problem: Vec<ProblemKind>,
     /// The fault that the kernels are to have.
     #[arg(long)]
     mutant: Option<&'static Mutant>,
@@ -61,6 +65,7 @@ pub fn run_child(arguments: &StressGpuArguments) -> anyhow::Result<u8> {
         runs: arguments.runs,
         seconds: arguments.seconds,
         seed: arguments.seed,
+        problems: arguments.problem.clone(),
         mutant: arguments.mutant,
         palette: arguments.palette,
         is_small: arguments.small,
@@ -103,11 +108,16 @@ pub(super) fn campaign(
     stop: &'static AtomicBool,
     console: &mut Console,
 ) -> Result<u8, CliError> {
+    if mutant.is_some_and(|mutant| !StressCase::can_draw(arguments.problems(), mutant)) {
+        let why = "no case on one GPU can show the mutant, which shows over several ranks; leave --device out";
+        return Err(CliError::Usage(why.to_owned()));
+    }
     let palette = if mutant.is_some() { PALETTE_OF_MUTANT } else { palette_of(arguments.runs) };
     let settings = GpuStressSettings {
         runs: arguments.runs,
         seconds: arguments.seconds.map(|time| time.as_secs_f64()),
         seed: arguments.seed,
+        problems: arguments.problems().to_vec(),
         mutant,
         palette,
         stop: Some(stop),

@@ -13,7 +13,7 @@
 //! a changed kernel never meets an old cubin.
 
 use super::error::CudaError;
-use super::toolkit::Nvrtc;
+use super::toolkit::{LazyNvrtc, Nvrtc};
 use crate::element::Problem;
 use crate::gpu::Architecture;
 use crate::kernels::sources::{self, SourceMissing};
@@ -268,18 +268,22 @@ impl Variant {
     /// and two that differ in nothing else would not be the same.
     fn source(self, kernel: Kernel, problem: Problem) -> Result<Cow<'static, str>, SourceMissing> {
         #[cfg(feature = "lab")]
-        if self.is_recording {
-            return sources::recording_scan_source(kernel, &problem.declarations()).map(Cow::Owned);
+        if self.is_recording || self.mutant != 0 || self.is_woven || self.is_stressed {
+            let mut definitions = format!("#define LOOKBACK_MUTANT {}u\n", self.mutant);
+            if self.is_recording {
+                definitions += "#define LOOKBACK_TRACE\n";
+            }
+            if self.is_stressed {
+                definitions += "#define LOOKBACK_STRESS\n";
+            }
+            return if self.is_recording || problem.is_declared_apart() {
+                sources::woven_scan_source_of(&definitions, kernel, &problem.declarations()).map(Cow::Owned)
+            } else {
+                Ok(Cow::Owned(definitions + sources::woven_scan_source(kernel)?))
+            };
         }
-        // Faults are those of plain problems.
         if problem.is_declared_apart() {
             return sources::scan_source_of(kernel, &problem.declarations()).map(Cow::Owned);
-        }
-        #[cfg(feature = "lab")]
-        if self.mutant != 0 || self.is_woven || self.is_stressed {
-            let stress = if self.is_stressed { "#define LOOKBACK_STRESS\n" } else { "" };
-            let mutant = format!("#define LOOKBACK_MUTANT {}u\n", self.mutant);
-            return Ok(Cow::Owned(mutant + stress + sources::woven_scan_source(kernel)?));
         }
         sources::scan_source(kernel).map(Cow::Borrowed)
     }
@@ -289,7 +293,7 @@ impl Variant {
 #[derive(Debug)]
 pub struct Compiler {
     /// None where kernels were made ahead.
-    nvrtc: Option<Arc<Nvrtc>>,
+    nvrtc: Option<LazyNvrtc>,
     cache: Cache,
     /// Where kernels are kept that were made ahead.
     ahead: Option<Cache>,
@@ -299,17 +303,18 @@ pub struct Compiler {
 const AHEAD: &str = "made ahead";
 
 impl Compiler {
-    /// The machine's NVRTC and the user's cache.
+    /// The machine's NVRTC and the user's cache. Where NVRTC lies in a folder that is looked at before the dynamic linker is
+    /// asked (`LOOKBACK_CUDA_HOME`, `CUDA_HOME`, that of `nvcc`), it is loaded by the first kernel that is not in the cache.
     ///
     /// # Errors
     /// When there is no NVRTC; the error says where it was looked for.
     pub fn new() -> Result<Self, CudaError> {
-        Ok(Self::with_cache(Nvrtc::shared()?, Cache::from_environment()))
+        Ok(Self { nvrtc: Some(LazyNvrtc::find()?), cache: Cache::from_environment(), ahead: None })
     }
 
     /// A given NVRTC and a given cache.
     pub fn with_cache(nvrtc: Arc<Nvrtc>, cache: Cache) -> Self {
-        Self { nvrtc: Some(nvrtc), cache, ahead: None }
+        Self { nvrtc: Some(nvrtc.into()), cache, ahead: None }
     }
 
     /// Keeps each kernel in this folder, too, for [`Self::without_nvrtc`].
@@ -325,8 +330,8 @@ impl Compiler {
 
     /// The compiler in words: "NVRTC 13.0".
     pub fn name(&self) -> String {
-        self.nvrtc.as_ref().map_or_else(
-            || String::from("none"),
+        self.nvrtc().map_or_else(
+            |_| String::from("none"),
             |nvrtc| {
                 let (major, minor) = nvrtc.version();
                 format!("NVRTC {major}.{minor}")
@@ -460,14 +465,15 @@ impl Compiler {
                 || CudaError::NotMadeAhead { what: what(), architecture, folder, remarks: kept.warnings().join("; ") };
             return kept.read(key).ok_or_else(missing);
         }
-        let target = self.supported(architecture)?;
-        let key = key_for(target, &self.nvrtc()?.identity());
+        let key = key_for(architecture, self.nvrtc.as_ref().map_or(AHEAD, LazyNvrtc::identity));
         let kernel = match self.cache.read(&key) {
             Some(kernel) => kernel,
             None => {
+                let target = self.supported(architecture)?;
                 let options = kernel_options(target, has_lines, definitions);
                 let kernel = self.compile_best(source, &options, alternatives, target, what)?;
-                self.cache.write(&key, &kernel);
+                // The one that has compiled it need not be the one that was looked for.
+                self.cache.write(&key_for(architecture, self.nvrtc()?.identity()), &kernel);
                 kernel
             }
         };
@@ -503,7 +509,8 @@ impl Compiler {
 
     fn nvrtc(&self) -> Result<&Nvrtc, CudaError> {
         const SEARCHED: &str = "nowhere: this compiler has kernels alone that were made ahead";
-        self.nvrtc.as_deref().ok_or_else(|| CudaError::CompilerMissing { searched: SEARCHED.to_owned() })
+        let missing = || CudaError::CompilerMissing { searched: SEARCHED.to_owned() };
+        self.nvrtc.as_ref().ok_or_else(missing)?.load()
     }
 
     /// The newest architecture of the compiler whose cubins run there: the same major version and no later minor one.
@@ -683,6 +690,25 @@ mod tests {
         assert_eq!(Descriptor::Split as u32, abi::LOOKBACK_DESCRIPTOR_SPLIT);
         assert_eq!(TileOrder::Ticket as u32, abi::LOOKBACK_TILE_ORDER_TICKET);
         assert_eq!(TileOrder::Static as u32, abi::LOOKBACK_TILE_ORDER_STATIC);
+    }
+
+    #[test]
+    fn a_kept_kernel_is_there_before_the_compiler_is_loaded() {
+        const IDENTITY: &str = "libnvrtc.so.99, 7 bytes";
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let cache = Cache::in_folder(folder.path());
+        let compiler = Compiler { nvrtc: Some(LazyNvrtc::named(IDENTITY)), cache, ahead: None };
+        let architecture = Architecture { major: 9, minor: 0 };
+        let kept = CompiledKernel { cubin: b"a kernel".to_vec(), resources: KernelResources::default() };
+        let key = key("source", &kernel_options(architecture, true, &[]), IDENTITY);
+        compiler.cache.write(&key, &kept);
+        let compile = |source: &str| compiler.compile(source, true, &[], &[], architecture, &|| "it".to_owned());
+        assert_eq!(compile("source").expect("it is kept"), kept);
+        let is_loaded = || compiler.nvrtc.as_ref().is_some_and(LazyNvrtc::is_loaded);
+        assert!(!is_loaded());
+        // Another one needs it, where there is one.
+        assert!(compile("no source").is_err());
+        assert_eq!(is_loaded(), Nvrtc::shared().is_ok());
     }
 
     /// The architectures that everything is compiled for.

@@ -194,6 +194,11 @@ impl SearchPath {
         Err(first_failure.unwrap_or_else(|| CudaError::CompilerMissing { searched: describe(&searched) }))
     }
 
+    /// The file that [`Self::find_nvrtc`] tries first, if the dynamic linker need not be asked before. Loads nothing.
+    fn first_nvrtc(&self) -> Option<PathBuf> {
+        self.places_before_linker().iter().find_map(|place| nvrtc_libraries_below(&place.prefix).into_iter().next())
+    }
+
     fn places_before_linker(&self) -> Vec<Place> {
         let mut places = Vec::new();
         let mut add = |reason, prefix: Option<PathBuf>| {
@@ -315,8 +320,7 @@ struct Functions {
 pub struct Nvrtc {
     functions: Functions,
     path: PathBuf,
-    /// Length of the library's file: tells patch releases apart, which the version does not.
-    file_bytes: u64,
+    identity: String,
     version: (i32, i32),
     supported: Vec<i32>,
     // Last, so that the functions above never outlive their code. The second library is NVRTC's own
@@ -388,11 +392,10 @@ impl Nvrtc {
             cubin: function!("nvrtcGetCUBIN"),
         };
         let path = loaded_path(path);
-        let file_bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
         let mut nvrtc = Self {
             functions,
+            identity: identity_of(&path),
             path,
-            file_bytes,
             version: (0, 0),
             supported: Vec::new(),
             _library: library,
@@ -424,8 +427,8 @@ impl Nvrtc {
     }
 
     /// What tells this compiler from every other: part of a cached kernel's key.
-    pub(crate) fn identity(&self) -> String {
-        format!("nvrtc {}.{} {} bytes", self.version.0, self.version.1, self.file_bytes)
+    pub(crate) fn identity(&self) -> &str {
+        &self.identity
     }
 
     /// The architectures it compiles for, as 10 · major + minor, ascending.
@@ -546,6 +549,70 @@ impl Drop for ProgramGuard<'_> {
     fn drop(&mut self) {
         // SAFETY: made by nvrtcCreateProgram, destroyed only here. A failure would leak memory and no more.
         unsafe { (self.nvrtc.functions.destroy_program)(&raw mut self.program) };
+    }
+}
+
+/// What tells the compiler in a file from every other. The length tells patch releases apart, which the name need not.
+fn identity_of(path: &Path) -> String {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+    format!("{}, {bytes} bytes", path.file_name().unwrap_or_default().to_string_lossy())
+}
+
+/// The machine's NVRTC, which is loaded when something has to be compiled: that takes a tenth of a second, and kernels that are
+/// kept do without.
+#[derive(Debug)]
+pub(crate) struct LazyNvrtc {
+    /// Of the file that is tried first.
+    identity: String,
+    loaded: OnceLock<Arc<Nvrtc>>,
+}
+
+impl LazyNvrtc {
+    /// As [`Nvrtc::shared`], but that a file which is where it is looked for first is not loaded yet.
+    ///
+    /// # Errors
+    /// As [`Nvrtc::shared`], where there is no such file.
+    pub fn find() -> Result<Self, CudaError> {
+        match SearchPath::from_environment().first_nvrtc() {
+            Some(path) => Ok(Self { identity: identity_of(&path), loaded: OnceLock::new() }),
+            None => Ok(Self::from(Nvrtc::shared()?)),
+        }
+    }
+
+    /// What tells it from every other, as far as that is known: another one takes its place where it does not load.
+    pub fn identity(&self) -> &str {
+        self.loaded.get().map_or(&self.identity, |nvrtc| nvrtc.identity())
+    }
+
+    /// Loads it, if this is the first call.
+    ///
+    /// # Errors
+    /// As [`Nvrtc::shared`].
+    pub fn load(&self) -> Result<&Nvrtc, CudaError> {
+        if self.loaded.get().is_none() {
+            // Of two that come here at one time both have the process's one.
+            let _ = self.loaded.set(Nvrtc::shared()?);
+        }
+        Ok(self.loaded.get_or_init(|| unreachable!("it was set above")))
+    }
+
+    /// One that is not looked for.
+    #[cfg(test)]
+    pub fn named(identity: &str) -> Self {
+        Self { identity: identity.to_owned(), loaded: OnceLock::new() }
+    }
+
+    /// Whether it is loaded.
+    #[cfg(test)]
+    pub fn is_loaded(&self) -> bool {
+        self.loaded.get().is_some()
+    }
+}
+
+impl From<Arc<Nvrtc>> for LazyNvrtc {
+    fn from(nvrtc: Arc<Nvrtc>) -> Self {
+        Self { identity: nvrtc.identity().to_owned(), loaded: OnceLock::from(nvrtc) }
     }
 }
 

@@ -69,14 +69,17 @@ pub fn woven_scan_source(kernel: Kernel) -> Result<&'static str, SourceMissing> 
     scan_unit(kernel, &SOURCES, "#include \"faults/hooks.cuh\"\n", || woven().collect())
 }
 
-/// The same with the hooks that record what warps come to with tiles, for a problem whose type is declared in a text of its own or
-/// in none.
+/// The same for a problem whose type is declared in a text of its own or in none, behind `definitions`.
 ///
 /// # Errors
 /// As [`flatten`].
 #[cfg(all(feature = "cuda", feature = "lab"))]
-pub(crate) fn recording_scan_source(kernel: Kernel, declarations: &str) -> Result<String, SourceMissing> {
-    let unit = scan_unit_text("#define LOOKBACK_TRACE\n#include \"faults/hooks.cuh\"\n", kernel, declarations);
+pub(crate) fn woven_scan_source_of(
+    definitions: &str,
+    kernel: Kernel,
+    declarations: &str,
+) -> Result<String, SourceMissing> {
+    let unit = scan_unit_text(&format!("{definitions}#include \"faults/hooks.cuh\"\n"), kernel, declarations);
     let mut files: Vec<(&str, &str)> = woven().collect();
     files.push(("kernel.cu", &unit));
     flatten(&files, "kernel.cu")

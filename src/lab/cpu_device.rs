@@ -431,7 +431,7 @@ pub(crate) struct LaidOut {
 
 impl LaidOut {
     pub(crate) fn new(request: &ScanRequest, dataset: &Dataset) -> Self {
-        let own = dataset.own_place();
+        let own = dataset.workload.own_place();
         // An exclusive scan of one array must do without the last element, so the kernels do not get it.
         let is_unread = request.mode == Mode::Exclusive && dataset.workload.defined().is_none() && dataset.n > 0;
         let lay_out = |(place, ((element, contents), offset)): (usize, ((ElementType, &[u8]), u32))| {
@@ -443,7 +443,7 @@ impl LaidOut {
             array.memory.contents_mut()[..read].copy_from_slice(&contents[..read]);
             array
         };
-        let offsets = dataset.input_offsets(request.input_offset);
+        let offsets = dataset.workload.input_offsets(dataset.n, request.input_offset);
         let mut arrays: Vec<HostArray> = dataset.inputs().zip(offsets).enumerate().map(lay_out).collect();
         let output = if request.in_place {
             own
@@ -473,7 +473,7 @@ impl LaidOut {
     ) -> Result<(ScanRequest, Arrays), DeviceError> {
         let addresses: Vec<u64> = self.arrays.iter_mut().map(HostArray::address).collect();
         let output = addresses[self.output];
-        let Some(mut call) = dataset.call(&addresses, output) else {
+        let Some(mut call) = dataset.workload.call(dataset.n, &addresses, output) else {
             let mut given = Arrays::default();
             (given.inputs[0], given.outputs[0]) = (addresses[0], output);
             return Ok((*request, given));

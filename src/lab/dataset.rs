@@ -13,8 +13,6 @@ use crate::lab::order::Order;
 use crate::lab::workers;
 use crate::lab::workload::{Bits, Kept, ProblemKind, Ranks, Telling, Workload};
 use crate::strategy::Mode;
-use crate::strategy::call::{Call, Lent};
-use crate::strategy::plan::ScanRequest;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rayon::prelude::*;
@@ -320,33 +318,6 @@ impl Dataset {
         let is_there = [self.workload.telling().is_some(), true, self.workload.has_second_input()];
         let arrays = arrays.into_iter().zip(is_there).filter(|(_, is_there)| *is_there);
         self.workload.inputs(self.n).zip(arrays).map(|((element, _), (array, _))| (element, array))
-    }
-
-    /// Which of [`Self::inputs`] is the user's first, which a scan in place replaces: what tells segments stands before it.
-    pub(crate) fn own_place(&self) -> usize {
-        usize::from(self.workload.telling().is_some())
-    }
-
-    /// The run over arrays that lie at these addresses, in the order of [`Self::inputs`]; none where the kernels are given one
-    /// array of numbers, or there are no elements.
-    pub(crate) fn call(&self, inputs: &[u64], output: u64) -> Option<Call> {
-        let inputs = self.workload.inputs(self.n).zip(inputs);
-        let inputs = inputs.map(|((element, elements), &address)| Lent::of(element, address, elements)).collect();
-        let element = self.workload.element();
-        let lent = |(array, elements): (usize, u64)| {
-            Lent::of(element, output + array as u64 * elements * element.bytes() as u64, elements)
-        };
-        let outputs = self.workload.outputs(self.n).enumerate().map(lent).collect();
-        let line = self.workload.line_elements().unwrap_or(0);
-        let defined = self.workload.problem(self.n).defined().filter(|_| self.n > 0);
-        defined.map(|defined| Call::over(defined, line, inputs, outputs))
-    }
-
-    /// How far above a boundary each of the inputs begins, in bytes, where the user's first one begins `offset` above it: as
-    /// many elements, so that they lie alike.
-    pub(crate) fn input_offsets(&self, offset: u32) -> impl Iterator<Item = u32> {
-        let elements = offset / self.workload.input().bytes() as u32;
-        self.workload.inputs(self.n).map(move |(element, _)| elements * element.bytes() as u32 % ScanRequest::OFFSETS)
     }
 
     /// Element `index` of the right output in `mode`, as bytes; `None` for rounded sums, which have a

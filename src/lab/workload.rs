@@ -5,7 +5,11 @@ use crate::element::{
     Axis, Defined, Definition, DefinitionError, ElementType, Instance, NoSuchProblem, Operator, Problem, Segments,
 };
 use crate::names::named;
+use crate::strategy::CallError;
 use crate::strategy::Mode;
+use crate::strategy::call::{Call, Lent, Prepared};
+use crate::strategy::plan::ScanRequest;
+use crate::strategy::tuning::Tuning;
 use crate::text::{SizeError, parse_count};
 use std::fmt;
 use std::str::FromStr;
@@ -545,6 +549,16 @@ impl Workload {
         self.problem.is_plain()
     }
 
+    /// Whether there is one right result, whatever the order in which elements are combined.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn is_exact(self) -> bool {
+        match self.kind.row().combined {
+            Combined::ByOperator | Combined::InOrder => !self.state().is_rounded(),
+            Combined::AsRecurrence => !self.element().is_float(),
+            Combined::Nothing | Combined::Places | Combined::RunLengths => true,
+        }
+    }
+
     /// Whether it is scanned so: the exclusive scan as the inclusive one without each element's own input exists for integer
     /// sums of one array, and what is stored by rank goes by inclusive counts.
     pub fn has_mode(self, mode: Mode) -> bool {
@@ -704,6 +718,47 @@ impl Workload {
             (_, None) => (offset_type(n), self.segments(n).unwrap_or(0).saturating_add(1)),
         });
         told.into_iter().chain(std::iter::repeat_n((self.input, self.own_elements(n)), own))
+    }
+
+    /// Which of [`Self::inputs`] is the user's first, which a scan in place replaces: what tells segments stands before it.
+    pub(crate) fn own_place(self) -> usize {
+        usize::from(self.telling().is_some())
+    }
+
+    /// How far above a boundary each of the inputs begins, in bytes, where the user's first one begins `offset` above it: as
+    /// many elements, so that they lie alike.
+    pub(crate) fn input_offsets(self, n: u64, offset: u32) -> impl Iterator<Item = u32> {
+        let elements = offset / self.input.bytes() as u32;
+        self.inputs(n).map(move |(element, _)| elements * element.bytes() as u32 % ScanRequest::OFFSETS)
+    }
+
+    /// The run of `n` elements over arrays that lie at these addresses, in the order of [`Self::inputs`]; none where the kernels
+    /// are given one array of numbers, or there are no elements.
+    pub(crate) fn call(self, n: u64, inputs: &[u64], output: u64) -> Option<Call> {
+        let inputs = self.inputs(n).zip(inputs);
+        let inputs = inputs.map(|((element, elements), &address)| Lent::of(element, address, elements)).collect();
+        let element = self.element();
+        let lent = |(array, elements): (usize, u64)| {
+            Lent::of(element, output + array as u64 * elements * element.bytes() as u64, elements)
+        };
+        let outputs = self.outputs(n).enumerate().map(lent).collect();
+        let defined = self.problem(n).defined().filter(|_| n > 0);
+        defined.map(|defined| Call::over(defined, self.line_elements().unwrap_or(0), inputs, outputs))
+    }
+
+    /// What is planned for that run, by the strategy and in the configuration of a request of as many elements, and what its
+    /// launches are told; none likewise.
+    ///
+    /// # Errors
+    /// What a user of such arrays would be told.
+    pub(crate) fn prepare(
+        self,
+        request: &ScanRequest,
+        inputs: &[u64],
+        output: u64,
+    ) -> Result<Option<Prepared>, CallError> {
+        let Some(call) = self.call(request.n, inputs, output) else { return Ok(None) };
+        call.prepare(request.mode, request.strategy.into(), Some(request.config), &Tuning::default())
     }
 
     /// How many elements each of the user's own arrays has that is loaded: n, but of what is repeated one for each segment.

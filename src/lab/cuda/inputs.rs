@@ -9,7 +9,6 @@ use crate::lab::dataset::Dataset;
 use crate::strategy::ConfigError;
 use crate::strategy::call::Prepared;
 use crate::strategy::plan::ScanRequest;
-use crate::strategy::tuning::Tuning;
 use cudarc::driver::CudaStream;
 
 /// Bytes that another input may lie above the begin of its memory.
@@ -29,7 +28,7 @@ struct OtherInput {
 
 impl OtherInputs {
     pub(super) fn upload(gpu: &GpuHarness, dataset: &Dataset) -> Result<Self, CudaError> {
-        let own = dataset.own_place();
+        let own = dataset.workload.own_place();
         let others = dataset.inputs().enumerate().filter(|(place, _)| *place != own);
         let upload = |(_, (element, contents)): (_, (ElementType, &[u8]))| {
             let bytes = contents.len() as u64;
@@ -42,15 +41,15 @@ impl OtherInputs {
 
     /// Where they lie if the user's first begins `offset` bytes above a boundary: as many elements above one.
     fn addresses(&self, dataset: &Dataset, offset: u32) -> Vec<u64> {
-        let mut offsets: Vec<u32> = dataset.input_offsets(offset).collect();
-        offsets.remove(dataset.own_place());
+        let mut offsets: Vec<u32> = dataset.workload.input_offsets(dataset.n, offset).collect();
+        offsets.remove(dataset.workload.own_place());
         self.0.iter().zip(offsets).map(|(other, offset)| other.array.address() + u64::from(offset)).collect()
     }
 
     /// Where all inputs lie in the kernels' order; `input` is the address of the user's first.
     pub(super) fn all_addresses(&self, dataset: &Dataset, offset: u32, input: u64) -> Vec<u64> {
         let mut inputs = self.addresses(dataset, offset);
-        inputs.insert(dataset.own_place(), input);
+        inputs.insert(dataset.workload.own_place(), input);
         inputs
     }
 
@@ -64,9 +63,7 @@ impl OtherInputs {
         output: u64,
     ) -> Result<Option<Prepared>, CudaError> {
         let inputs = self.all_addresses(dataset, request.input_offset, input);
-        let Some(call) = dataset.call(&inputs, output) else { return Ok(None) };
-        let (strategy, config) = (request.strategy.into(), Some(request.config));
-        let prepared = call.prepare(request.mode, strategy, config, &Tuning::default());
+        let prepared = dataset.workload.prepare(request, &inputs, output);
         Ok(prepared.map_err(|error| ConfigError::from(Box::new(error)))?)
     }
 

@@ -2,20 +2,19 @@
 
 use super::draw::Draw;
 use super::scan_case::{
-    CaseError, Fields, NO_OPERATOR, Usual, WIDE_BLOCKS, Words, check, draw_offset, draw_scan, strategies, takes,
-    tile_elements, workloads,
+    CaseError, Fields, PLAIN, Usual, WIDE_BLOCKS, Words, check, draw_offset, draw_scan, in_drawn_segments, in_lines_of,
+    problems_of, strategies, takes, tile_elements, workloads,
 };
 use super::workspace::WorkspaceStart;
 use crate::abi;
 use crate::cpu::{BlockOrder, Pause};
-use crate::element::{ElementType, Instance, Operator};
+use crate::element::{Instance, Operator};
 use crate::kernels::mutant::{Kind, Mutant, Need, OPERATORS_WITH_MUTANTS};
 use crate::lab::workload::{ProblemKind, Shape, Workload};
 use crate::names::named;
 use crate::strategy::plan::{Plan, ScanRequest, Step};
 use crate::strategy::{Blocks, Limit, Mode, TileOrder};
 use serde::{Deserialize, Serialize};
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -49,9 +48,6 @@ const WIDE_COLUMNS: u64 = 256;
 
 /// Ranks that tiles may be dealt to.
 const MOST_RANKS: u32 = 8;
-
-/// What cases are of where nobody says otherwise: scans of one array of an operator's own values.
-pub const PLAIN: &[ProblemKind] = &[ProblemKind::Flat];
 
 /// Something that happens in the middle of the first launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -439,37 +435,6 @@ impl Case {
     }
 }
 
-/// The problems that cases are drawn of, where these are asked for: a fault that some show and no other takes those, or those
-/// among them that are asked for.
-pub fn problems_of<'a>(asked: &'a [ProblemKind], mutant: Option<&'static Mutant>) -> Cow<'a, [ProblemKind]> {
-    let Some(mutant) = mutant.filter(|mutant| !mutant.when.problems.is_empty()) else { return Cow::Borrowed(asked) };
-    let is_named = |kind: &ProblemKind| mutant.when.problems.iter().any(|name| name == "all" || name == kind.name());
-    let is_asked = |kind: &ProblemKind| asked == PLAIN || asked.contains(kind);
-    let others = ProblemKind::ALL.iter().copied().filter(|&kind| kind != ProblemKind::Flat);
-    Cow::Owned(others.filter(is_named).filter(is_asked).collect())
-}
-
-/// The scan in segments whose length is drawn, and its elements, `n` or a few more: a few elements each, about as many as a
-/// tile or some tiles have, or all.
-fn in_drawn_segments(draw: &mut Draw, workload: Workload, n: u64, tile: u64) -> (Workload, u64) {
-    let kind = workload.kind();
-    let has_shape = kind.needs_shape() || kind.takes_shape() && draw.percent(50);
-    if !has_shape && !kind.has_runs() {
-        return (workload, n);
-    }
-    let elements = match draw.below(6) {
-        0 => 1 + draw.below(4),
-        1 => 1 + draw.below(40),
-        2 => tile - 1 + draw.below(3),
-        3 => 1 + draw.below(2 * tile),
-        4 => (1 + draw.below(4)) * tile - 1 + draw.below(3),
-        _ => n,
-    };
-    // Of columns as many side by side.
-    let shape = Shape { rows: n.div_ceil(elements), columns: elements };
-    if has_shape { in_lines_of(workload, shape) } else { (in_segments(workload, elements), n) }
-}
-
 /// Whether its tiles may be dealt to ranks: one sequence of a problem that is given arrays, by blocks that stay.
 fn can_be_dealt(workload: Workload, request: &ScanRequest) -> bool {
     workload.kind() == ProblemKind::Reproducible && request.strategy.row().shape.kernel_of_deals.is_some()
@@ -478,18 +443,6 @@ fn can_be_dealt(workload: Workload, request: &ScanRequest) -> bool {
 /// Whether neighbours in memory belong to different scans.
 fn is_of_columns(kind: ProblemKind) -> bool {
     kind.needs_shape() && kind.line_elements(Shape { rows: 1, columns: 2 }) == Some(1)
-}
-
-/// The scan of a matrix of that shape, and its elements.
-fn in_lines_of(workload: Workload, shape: Shape) -> (Workload, u64) {
-    let line = workload.kind().line_elements(shape).unwrap_or(shape.columns);
-    (in_segments(workload, line), shape.elements())
-}
-
-/// The scan in segments of so many elements.
-fn in_segments(workload: Workload, elements: u64) -> Workload {
-    let (operator, input, element) = (workload.instance().operator(), workload.input(), workload.element());
-    Workload::new(workload.kind(), operator, input, element, Some(elements)).unwrap_or(workload)
 }
 
 /// Instances that are compiled with mutants, and all that are compiled but sums of floats, which have no exact reference.
@@ -503,17 +456,7 @@ impl fmt::Display for Case {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut words = Words::of_scan(',', self.mutant, self.workload, &self.request, "type");
         words.add("n", self.request.n);
-        if !self.workload.is_plain() {
-            words.add("problem", self.workload.kind());
-        }
-        if self.workload.input() != self.workload.element() {
-            words.add("input-type", self.workload.input());
-        }
-        match (self.workload.shape(self.request.n), self.workload.segment_elements()) {
-            (Some(shape), _) => words.add("shape", shape),
-            (None, Some(elements)) => words.add("run-length", elements),
-            (None, None) => &mut words,
-        };
+        words.add_workload(self.workload, self.request.n);
         words
             .add("order", self.request.config.tile_order)
             .add("memory", self.memory)
@@ -549,7 +492,7 @@ impl FromStr for Case {
     fn from_str(text: &str) -> Result<Self, CaseError> {
         let mut fields = Fields::new(text.trim().split(','))?;
         let n = fields.value("n")?;
-        let workload = workload_of(&mut fields, n)?;
+        let workload = fields.workload("type", n)?;
         let (mutant, mut request) = fields.scan(workload, n)?;
         request.config.tile_order = fields.value("order")?;
         let mut disturbance = Disturbance::None;
@@ -586,26 +529,6 @@ impl FromStr for Case {
         case.check()?;
         Ok(case)
     }
-}
-
-/// What a text says of the scan of so many elements: its problem and types, and the lengths of its segments.
-fn workload_of(fields: &mut Fields<'_>, n: u64) -> Result<Workload, CaseError> {
-    let element: ElementType = fields.value("type")?;
-    // What a recurrence is given does not matter.
-    let operator = fields.unless("operator", NO_OPERATOR)?.unwrap_or(Operator::Sum);
-    let kind: ProblemKind = fields.optional("problem")?.unwrap_or_default();
-    let input = fields.optional("input-type")?.unwrap_or(element);
-    let shape: Option<Shape> = fields.optional("shape")?;
-    let run = fields.optional("run-length")?;
-    if let Some(shape) = shape.filter(|shape| shape.elements() != n) {
-        return Err(CaseError::part("shape", shape, format!("n={n} elements are no such matrix")));
-    }
-    if run.is_some() && !kind.has_runs() || shape.is_some() && !kind.takes_shape() {
-        let fault = "it has no such segments: rows and columns have a shape, what else is in segments a run-length";
-        return Err(CaseError::part("problem", kind, fault));
-    }
-    let segment = shape.and_then(|shape| kind.line_elements(shape)).or(run);
-    Ok(Workload::new(kind, operator, input, element, segment)?)
 }
 
 impl Case {

@@ -115,8 +115,8 @@ impl Launch {
             hand.chunks().flat_map(of_chunk).collect()
         };
         let (mut arrays, mut inputs) = (Vec::new(), Vec::new());
-        for ((element, contents), offset) in scan.dataset.inputs().zip(scan.dataset.input_offsets(request.input_offset))
-        {
+        let offsets = scan.dataset.workload.input_offsets(scan.dataset.n, request.input_offset);
+        for ((element, contents), offset) in scan.dataset.inputs().zip(offsets) {
             let mut array = HostArray::copy_at(&dealt(element.bytes(), contents), offset);
             inputs.push(Lent::of(element, array.address(), hand.elements()));
             arrays.push(array);

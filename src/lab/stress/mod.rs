@@ -47,8 +47,8 @@ pub use crate::kernels::mutant::{
     Kind, Mutant, MutantError, Need, ONE_WORKSPACE, OPERATORS_WITH_MUTANTS, RELAUNCH_AFTER_ABORT, When, mutant_number,
 };
 #[cfg(feature = "cpu")]
-pub use case::{Case, Disturbance, Memory, PLAIN};
+pub use case::{Case, Disturbance, Memory};
 #[cfg(feature = "cpu")]
-pub use scan_case::CaseError;
+pub use scan_case::{CaseError, PLAIN, problems_of};
 #[cfg(feature = "cpu")]
 pub use workspace::WorkspaceStart;

@@ -4,9 +4,10 @@ use super::draw::Draw;
 use crate::abi;
 use crate::element::{ElementType, Operator};
 use crate::kernels::mutant::{Mutant, Need, When};
-use crate::lab::workload::{NoSuchWorkload, ProblemKind, Workload};
+use crate::lab::workload::{NoSuchWorkload, ProblemKind, Shape, Workload};
 use crate::strategy::plan::{Plan, ScanRequest};
 use crate::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, Stress, TileOrder};
+use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
@@ -86,6 +87,19 @@ pub(super) fn workloads(kind: ProblemKind) -> Vec<Workload> {
     scans.iter().filter_map(workload).collect()
 }
 
+/// What cases are of where nobody says otherwise: scans of one array of an operator's own values.
+pub const PLAIN: &[ProblemKind] = &[ProblemKind::Flat];
+
+/// The problems that cases are drawn of, where these are asked for: a fault that some show and no other takes those, or those
+/// among them that are asked for.
+pub fn problems_of<'a>(asked: &'a [ProblemKind], mutant: Option<&'static Mutant>) -> Cow<'a, [ProblemKind]> {
+    let Some(mutant) = mutant.filter(|mutant| !mutant.when.problems.is_empty()) else { return Cow::Borrowed(asked) };
+    let is_named = |kind: &ProblemKind| mutant.when.problems.iter().any(|name| name == "all" || name == kind.name());
+    let is_asked = |kind: &ProblemKind| asked == PLAIN || asked.contains(kind);
+    let others = ProblemKind::ALL.iter().copied().filter(|&kind| kind != ProblemKind::Flat);
+    Cow::Owned(others.filter(is_named).filter(is_asked).collect())
+}
+
 /// Whether a strategy scans such problems.
 pub(super) fn takes(strategy: Strategy, workload: Workload) -> bool {
     // The composition that every problem may have.
@@ -129,6 +143,39 @@ pub(super) fn draw_scan(
     let mode =
         draw.possible(&when.modes, usual.modes, |mode| Plan::new(&ScanRequest { mode, n: 1, ..request }).is_ok())?;
     Some((workload, ScanRequest { mode, ..request }))
+}
+
+/// The scan in segments whose length is drawn, and its elements, `n` or a few more: a few elements each, about as many as a
+/// tile or some tiles have, or all.
+pub(super) fn in_drawn_segments(draw: &mut Draw, workload: Workload, n: u64, tile: u64) -> (Workload, u64) {
+    let kind = workload.kind();
+    let has_shape = kind.needs_shape() || kind.takes_shape() && draw.percent(50);
+    if !has_shape && !kind.has_runs() {
+        return (workload, n);
+    }
+    let elements = match draw.below(6) {
+        0 => 1 + draw.below(4),
+        1 => 1 + draw.below(40),
+        2 => tile - 1 + draw.below(3),
+        3 => 1 + draw.below(2 * tile),
+        4 => (1 + draw.below(4)) * tile - 1 + draw.below(3),
+        _ => n,
+    };
+    // Of columns as many side by side.
+    let shape = Shape { rows: n.div_ceil(elements), columns: elements };
+    if has_shape { in_lines_of(workload, shape) } else { (in_segments(workload, elements), n) }
+}
+
+/// The scan of a matrix of that shape, and its elements.
+pub(super) fn in_lines_of(workload: Workload, shape: Shape) -> (Workload, u64) {
+    let line = workload.kind().line_elements(shape).unwrap_or(shape.columns);
+    (in_segments(workload, line), shape.elements())
+}
+
+/// The scan in segments of so many elements.
+fn in_segments(workload: Workload, elements: u64) -> Workload {
+    let (operator, input, element) = (workload.instance().operator(), workload.input(), workload.element());
+    Workload::new(workload.kind(), operator, input, element, Some(elements)).unwrap_or(workload)
 }
 
 /// An offset in bytes that the strategy tells from others.
@@ -203,6 +250,21 @@ impl Words {
         words
     }
 
+    /// What is scanned of so many elements, where that is no plain scan.
+    pub fn add_workload(&mut self, workload: Workload, n: u64) {
+        if !workload.is_plain() {
+            self.add("problem", workload.kind());
+        }
+        if workload.input() != workload.element() {
+            self.add("input-type", workload.input());
+        }
+        match (workload.shape(n), workload.segment_elements()) {
+            (Some(shape), _) => self.add("shape", shape),
+            (None, Some(elements)) => self.add("run-length", elements),
+            (None, None) => self,
+        };
+    }
+
     /// One word more.
     pub fn add(&mut self, key: &str, value: impl fmt::Display) -> &mut Self {
         if !self.text.is_empty() {
@@ -260,6 +322,26 @@ impl<'a> Fields<'a> {
         numbers
             .map(Some)
             .ok_or_else(|| CaseError::part(key, text, format!("{N} numbers with '{between}' between them")))
+    }
+
+    /// What a text says of the scan of so many elements: its problem and types, and the lengths of its segments.
+    pub fn workload(&mut self, element_key: &'static str, n: u64) -> Result<Workload, CaseError> {
+        let element: ElementType = self.value(element_key)?;
+        // What a recurrence is given does not matter.
+        let operator = self.unless("operator", NO_OPERATOR)?.unwrap_or(Operator::Sum);
+        let kind: ProblemKind = self.optional("problem")?.unwrap_or_default();
+        let input = self.optional("input-type")?.unwrap_or(element);
+        let shape: Option<Shape> = self.optional("shape")?;
+        let run = self.optional("run-length")?;
+        if let Some(shape) = shape.filter(|shape| shape.elements() != n) {
+            return Err(CaseError::part("shape", shape, format!("n={n} elements are no such matrix")));
+        }
+        if run.is_some() && !kind.has_runs() || shape.is_some() && !kind.takes_shape() {
+            let fault = "it has no such segments: rows and columns have a shape, what else is in segments a run-length";
+            return Err(CaseError::part("problem", kind, fault));
+        }
+        let segment = shape.and_then(|shape| kind.line_elements(shape)).or(run);
+        Ok(Workload::new(kind, operator, input, element, segment)?)
     }
 
     /// The fault and the scan, of so many elements.

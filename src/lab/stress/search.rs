@@ -296,7 +296,7 @@ fn steps(case: &Case) -> Vec<Case> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::case::PLAIN;
+    use super::super::PLAIN;
     use super::*;
 
     #[test]

@@ -2,9 +2,9 @@
 
 use super::side_by_side::side_by_side;
 use crate::lab::cpu_kernels::kernel_body;
-use crate::lab::stress::case::problems_of;
 use crate::lab::stress::cpu::kernels_of;
 use crate::lab::stress::detector::{CannotRun, Cell, Detector, Limits};
+use crate::lab::stress::problems_of;
 use crate::lab::stress::search::{Search, search};
 use crate::lab::stress::{Case, Memory, Mutant};
 use crate::lab::workload::ProblemKind;

@@ -6,6 +6,7 @@ use crate::lab::cuda::CudaDevice;
 use crate::lab::device::Device as _;
 use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Limits};
 use crate::lab::stress::gpu::{GpuStressSettings, StressCase, StressOutcome, child, compile};
+use crate::lab::workload::ProblemKind;
 use std::path::PathBuf;
 
 /// Different configurations of kernels that a mutant is tried in.
@@ -16,6 +17,9 @@ pub fn palette_of(runs: u64) -> u64 {
     (runs / 2000).clamp(8, 128)
 }
 
+/// Why a detector on one GPU is not asked about a fault.
+pub(super) const NOT_ON_ONE_GPU: &str = "no case of the problems asked for can show the fault on one GPU";
+
 /// The command that runs the case of a failure again.
 pub fn again(case: &str) -> String {
     format!("lookback stress --device cuda --replay '{case}'")
@@ -23,19 +27,21 @@ pub fn again(case: &str) -> String {
 
 /// Stress on the first GPU.
 pub(super) struct OnGpu {
+    pub(super) problems: Vec<ProblemKind>,
     pub(super) program: PathBuf,
     pub(super) gpu: String,
 }
 
 impl OnGpu {
-    pub(super) fn new() -> Result<Self, String> {
+    pub(super) fn new(problems: &[ProblemKind]) -> Result<Self, String> {
         let device = CudaDevice::open(0).map_err(|error| error.to_string())?;
         let program = child::program().map_err(|error| error.to_string())?;
-        Ok(Self { program, gpu: device.description().name })
+        Ok(Self { problems: problems.to_vec(), program, gpu: device.description().name })
     }
 
-    fn settings(mutant: Option<&'static Mutant>, limits: &Limits) -> GpuStressSettings {
-        let settings = GpuStressSettings { seed: limits.first_seed, mutant, ..GpuStressSettings::default() };
+    fn settings(&self, mutant: Option<&'static Mutant>, limits: &Limits) -> GpuStressSettings {
+        let (seed, problems) = (limits.first_seed, self.problems.clone());
+        let settings = GpuStressSettings { seed, problems, mutant, ..GpuStressSettings::default() };
         let settings = GpuStressSettings { seconds: limits.time.map(|time| time.as_secs_f64()), ..settings };
         match (mutant, limits.time) {
             // Runs on a GPU are cheap: what ends the search for a fault is the time.
@@ -50,13 +56,17 @@ impl Detector for OnGpu {
     fn prepare(&mut self, mutants: &[&'static Mutant], limits: &Limits) -> Result<(), String> {
         let device = CudaDevice::open(0).map_err(|error| error.to_string())?;
         let compiler = Compiler::new().map_err(|error| error.to_string())?;
-        let cases: Vec<StressCase> =
-            mutants.iter().flat_map(|mutant| Self::settings(Some(mutant), limits).palette_cases()).collect();
+        let can_draw = |mutant: &&&'static Mutant| StressCase::can_draw(&self.problems, mutant);
+        let cases_of = |&mutant: &&'static Mutant| self.settings(Some(mutant), limits).palette_cases();
+        let cases: Vec<StressCase> = mutants.iter().filter(can_draw).flat_map(cases_of).collect();
         compile(&compiler, device.architecture(), &cases).map(|_| ()).map_err(|error| error.to_string())
     }
 
     fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, CannotRun> {
-        Ok(match child::stress_in_child(&self.program, &Self::settings(mutant, limits), None) {
+        if mutant.is_some_and(|mutant| !StressCase::can_draw(&self.problems, mutant)) {
+            return Ok(Cell::NotModelled { why: NOT_ON_ONE_GPU.to_owned() });
+        }
+        Ok(match child::stress_in_child(&self.program, &self.settings(mutant, limits), None) {
             Ok(report) => match report.verdict {
                 StressOutcome::Survived { runs } => Cell::Survived { runs, seconds: report.seconds },
                 StressOutcome::Killed { how, at_run, seed, seconds } => Cell::Killed {

@@ -1,10 +1,12 @@
 //! The column "sanitizer": compute-sanitizer over a few runs of each mutant.
 
-use super::gpu::OnGpu;
+use super::gpu::{NOT_ON_ONE_GPU, OnGpu};
 use super::side_by_side::side_by_side;
 use crate::kernels::mutant::Mutant;
 use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Limits};
+use crate::lab::stress::gpu::StressCase;
 use crate::lab::stress::gpu::sanitizer::{SanitizerReport, Tool, find, sanitize};
+use crate::lab::workload::ProblemKind;
 use std::collections::HashMap;
 use std::path::PathBuf;
 
@@ -15,16 +17,21 @@ const SANITIZERS_AT_ONCE: usize = 12;
 
 /// Every tool over a few runs of stress on the first GPU.
 pub(super) struct UnderSanitizer {
+    problems: Vec<ProblemKind>,
     program: PathBuf,
     gpu: String,
     reports: HashMap<&'static str, Vec<Result<SanitizerReport, String>>>,
 }
 
 impl UnderSanitizer {
-    pub(super) fn new() -> Result<Self, String> {
+    pub(super) fn new(problems: &[ProblemKind]) -> Result<Self, String> {
         find().ok_or("compute-sanitizer was not found on the path, nor in CUDA_HOME or /usr/local/cuda")?;
-        let OnGpu { program, gpu } = OnGpu::new()?;
-        Ok(Self { program, gpu, reports: HashMap::new() })
+        let OnGpu { problems, program, gpu } = OnGpu::new(problems)?;
+        Ok(Self { problems, program, gpu, reports: HashMap::new() })
+    }
+
+    fn can_draw(&self, mutant: &'static Mutant) -> bool {
+        StressCase::can_draw(&self.problems, mutant)
     }
 
     /// All tools over all of `mutants`, some processes at once.
@@ -38,7 +45,7 @@ impl UnderSanitizer {
             mutants.iter().flat_map(|&mutant| Tool::ALL.iter().map(move |&tool| (tool, mutant))).collect();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         side_by_side(&work, processors.min(SANITIZERS_AT_ONCE), |(tool, mutant)| {
-            let report = sanitize(&self.program, tool, mutant, runs, limits);
+            let report = sanitize(&self.program, tool, &self.problems, mutant, runs, limits);
             (mutant, report.map_err(|error| error.to_string()))
         })
     }
@@ -47,7 +54,7 @@ impl UnderSanitizer {
 impl Detector for UnderSanitizer {
     /// Most of a process's time is its start: that of all goes on side by side.
     fn prepare(&mut self, mutants: &[&'static Mutant], limits: &Limits) -> Result<(), String> {
-        let all: Vec<_> = mutants.iter().copied().map(Some).collect();
+        let all: Vec<_> = mutants.iter().copied().filter(|mutant| self.can_draw(mutant)).map(Some).collect();
         for (mutant, report) in self.examine_all(&all, SANITIZED_RUNS, limits) {
             if let Some(mutant) = mutant {
                 self.reports.entry(&mutant.name).or_default().push(report);
@@ -57,6 +64,9 @@ impl Detector for UnderSanitizer {
     }
 
     fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, CannotRun> {
+        if mutant.is_some_and(|mutant| !self.can_draw(mutant)) {
+            return Ok(Cell::NotModelled { why: NOT_ON_ONE_GPU.to_owned() });
+        }
         let reports = match mutant.and_then(|mutant| self.reports.remove(mutant.name.as_str())) {
             Some(reports) => reports,
             None => {

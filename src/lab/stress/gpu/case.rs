@@ -5,11 +5,13 @@ use crate::element::{ElementType, Instance, Operator};
 use crate::kernels::mutant::{Kind, Mutant, Need, ONE_WORKSPACE};
 use crate::lab::stress::draw::Draw;
 use crate::lab::stress::scan_case::{
-    CaseError, Fields, Usual, WIDE_BLOCKS, Words, check, draw_offset, draw_scan, strategies, tile_elements,
+    CaseError, Fields, Usual, WIDE_BLOCKS, Words, check, draw_offset, draw_scan, in_drawn_segments, problems_of,
+    strategies, takes, tile_elements, workloads,
 };
 use crate::lab::stress::workspace::WorkspaceStart;
-use crate::lab::workload::Workload;
+use crate::lab::workload::{ProblemKind, Workload};
 use crate::names::named;
+use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{Plan, ScanRequest};
 use crate::strategy::{Blocks, ConfigError, Descriptor, Mode, Stress};
 use std::fmt;
@@ -33,6 +35,8 @@ named! {
 pub struct StressCase {
     /// The fault, if any.
     pub mutant: Option<&'static Mutant>,
+    /// What is scanned, of the longest size.
+    pub workload: Workload,
     /// The scan of the longest size; its descriptor layout is never left open.
     pub request: ScanRequest,
     /// Elements; runs take turns.
@@ -76,7 +80,7 @@ pub enum Scale {
     Small,
 }
 
-/// Instances that are compared bit for bit, with the share of each.
+/// Instances of plain scans, which are compared bit for bit, with the share of each.
 const INSTANCES: [(ElementType, Operator); 10] = [
     (ElementType::U8, Operator::Sum),
     (ElementType::U16, Operator::Sum),
@@ -91,29 +95,59 @@ const INSTANCES: [(ElementType, Operator); 10] = [
 ];
 
 impl StressCase {
-    /// Case number `index` of `seed`. Its kernels are those of case `index` modulo `palette`, so that a long run
-    /// does not wait for the compiler.
-    pub fn draw(seed: u64, index: u64, palette: u64, mutant: Option<&'static Mutant>, scale: Scale) -> Self {
+    /// Case number `index` of `seed`, of one of these problems or of those that [`problems_of`] says, at least one. Its kernels
+    /// are those of case `index` modulo `palette`, so that a long run does not wait for the compiler.
+    pub fn draw(
+        problems: &[ProblemKind],
+        seed: u64,
+        index: u64,
+        palette: u64,
+        mutant: Option<&'static Mutant>,
+        scale: Scale,
+    ) -> Self {
         let mut draw = Draw::for_purpose(seed, 2 * (index % palette.max(1)));
-        let request = loop {
-            // `Case::can_draw` says whether a mutant leaves anything to draw.
-            if let Some(request) = Self::draw_kernel(&mut draw, mutant) {
-                break request;
-            }
-        };
-        Self::draw_disturbance(&mut Draw::for_purpose(seed, 2 * index + 1), mutant, request, scale)
+        // `can_draw` says whether a mutant leaves anything to draw.
+        let (workload, request) = drawn(|| Self::draw_kernel(&mut draw, problems, mutant));
+        let mut draw = Draw::for_purpose(seed, 2 * index + 1);
+        drawn(|| Self::draw_disturbance(&mut draw, mutant, (workload, request), scale))
     }
 
-    fn draw_kernel(draw: &mut Draw, mutant: Option<&'static Mutant>) -> Option<ScanRequest> {
+    /// Whether any case of these problems can be drawn at all where a mutant says that it can show.
+    pub fn can_draw(problems: &[ProblemKind], mutant: &'static Mutant) -> bool {
+        const ATTEMPTS: usize = 200;
+        let mut draw = Draw::new(0);
+        (0..ATTEMPTS).any(|_| {
+            let kernel = Self::draw_kernel(&mut draw, problems, Some(mutant));
+            kernel.is_some_and(|kernel| Self::draw_disturbance(&mut draw, Some(mutant), kernel, Scale::Short).is_some())
+        })
+    }
+
+    fn draw_kernel(
+        draw: &mut Draw,
+        problems: &[ProblemKind],
+        mutant: Option<&'static Mutant>,
+    ) -> Option<(Workload, ScanRequest)> {
         let when = mutant.map(|mutant| mutant.when.clone()).unwrap_or_default();
-        let share = |stress: &Stress| if mutant.is_some() { stress.gpu_share_of_faults } else { stress.gpu_share };
-        let strategy = draw.possible(&when.strategies, &strategies(share), |_| true)?;
+        if when.needs(Need::Ranks) {
+            // Tiles are dealt to the ranks of several GPUs.
+            return None;
+        }
+        let kind = match *problems_of(problems, mutant) {
+            [] => return None,
+            [kind] => kind,
+            ref several => draw.of(several),
+        };
         let is_misaligned = when.needs(Need::Misaligned);
-        let workloads: Vec<Workload> = INSTANCES
-            .iter()
-            .filter(|(element, _)| !is_misaligned || element.bytes() <= 4)
-            .filter_map(|&(element, operator)| Instance::new(element, operator).ok().map(Workload::from))
-            .collect();
+        let plain = || {
+            let plain = INSTANCES.iter().filter_map(|&(element, operator)| Instance::new(element, operator).ok());
+            plain.map(Workload::from).collect()
+        };
+        let of_problem = if kind == ProblemKind::Flat { plain() } else { workloads(kind) };
+        let is_wanted = |workload: &Workload| workload.is_exact() && !(is_misaligned && workload.element().bytes() > 4);
+        let workloads: Vec<Workload> = of_problem.into_iter().filter(is_wanted).collect();
+        let share = |stress: &Stress| if mutant.is_some() { stress.gpu_share_of_faults } else { stress.gpu_share };
+        let takes_one = |strategy| workloads.iter().any(|&workload| takes(strategy, workload));
+        let strategy = draw.possible(&when.strategies, &strategies(share), takes_one)?;
         let is_inside_block = mutant.is_some_and(|mutant| matches!(mutant.kind, Kind::Barrier | Kind::Algorithm));
         let usual = Usual {
             workloads: &workloads,
@@ -134,21 +168,26 @@ impl StressCase {
                 &[32, 64, 64, 128, 128, 256]
             },
         };
-        draw_scan(draw, strategy, &when, &usual).map(|(_, request)| request)
+        draw_scan(draw, strategy, &when, &usual)
     }
 
     fn draw_disturbance(
         draw: &mut Draw,
         mutant: Option<&'static Mutant>,
-        mut request: ScanRequest,
+        (mut workload, mut request): (Workload, ScanRequest),
         scale: Scale,
-    ) -> Self {
+    ) -> Option<Self> {
         let needs = |need: Need| mutant.is_some_and(|mutant| mutant.when.needs(need));
         let is_small = scale == Scale::Small;
         let seed = draw.word();
-        place(draw, &mut request, needs(Need::InPlace), needs(Need::Misaligned));
-        let sizes = draw_sizes(draw, &request, needs(Need::Windows), needs(Need::Partial), is_small);
-        request.n = sizes.iter().max().copied().unwrap_or(1);
+        place(draw, workload, &mut request, needs(Need::InPlace), needs(Need::Misaligned));
+        let mut sizes = draw_sizes(draw, workload, &request, needs(Need::Windows), needs(Need::Partial), is_small);
+        let longest = sizes.iter().max().copied().unwrap_or(1);
+        (workload, request.n) = in_drawn_segments(draw, workload, longest, tile_elements(&request));
+        request.problem = workload.problem(request.n);
+        for size in &mut sizes {
+            *size = if *size == longest { request.n } else { workload.resized(request.n, *size).1 };
+        }
         let fewest_streams = if mutant.is_some_and(|mutant| mutant.name == ONE_WORKSPACE) { 2 } else { 1 };
         let cycle = if is_small { 6 } else { 8 + draw.below(17) as u32 };
         let cycles = match scale {
@@ -165,6 +204,7 @@ impl StressCase {
         let workspace = draw.of(starts);
         let mut case = Self {
             mutant,
+            workload,
             request,
             sizes,
             streams: if is_small { fewest_streams } else { fewest_streams.max(draw.of(&[1, 1, 2, 3, 4])) },
@@ -193,7 +233,7 @@ impl StressCase {
             }
             case.draw_delays(draw);
         }
-        case
+        case.check().is_ok().then_some(case)
     }
 
     /// A delay of every length, so often that a run is not much longer than it is disturbed.
@@ -217,24 +257,78 @@ impl StressCase {
         self.delay_rate = rate.min((65_536 * budget / delays_in_turn).min(65_536)).max(1) as u32;
     }
 
+    /// What is scanned of one of its sizes.
+    pub(super) fn workload_of(&self, n: u64) -> Workload {
+        self.workload.resized(self.request.n, n).0
+    }
+
+    /// What is planned for one of its sizes, and what launches are told, over arrays that lie at these addresses.
+    ///
+    /// # Errors
+    /// When the configuration cannot be launched so.
+    pub(super) fn prepare(&self, n: u64, inputs: &[u64], output: u64) -> Result<(ScanRequest, Addresses), ConfigError> {
+        let workload = self.workload_of(n);
+        let request = ScanRequest { problem: workload.problem(n), n, ..self.request };
+        let prepared =
+            workload.prepare(&request, inputs, output).map_err(|error| ConfigError::from(Box::new(error)))?;
+        Ok(match prepared {
+            Some(prepared) => {
+                let arrays = prepared.arrays;
+                (prepared.request, Addresses { arrays, ..Addresses::between(arrays.inputs[0], arrays.outputs[0]) })
+            }
+            None => (request, Addresses::between(inputs[0], output)),
+        })
+    }
+
     /// The plans of its sizes.
     ///
     /// # Errors
     /// When the configuration cannot be launched.
     pub fn plans(&self) -> Result<Vec<Plan>, ConfigError> {
-        self.sizes.iter().map(|&n| Plan::new(&ScanRequest { n, ..self.request })).collect()
+        self.sizes
+            .iter()
+            .map(|&n| {
+                Plan::new(&self.prepare(n, &self.apart(n), OUTPUT_APART + u64::from(self.request.output_offset))?.0)
+            })
+            .collect()
+    }
+
+    /// Addresses of the inputs of a size as it has them above a boundary, far from each other.
+    fn apart(&self, n: u64) -> Vec<u64> {
+        let workload = self.workload_of(n);
+        let offsets = workload.input_offsets(n, self.request.input_offset).enumerate();
+        let mut inputs: Vec<u64> =
+            offsets.map(|(at, offset)| (at as u64 + 1) * INPUT_APART + u64::from(offset)).collect();
+        if self.request.in_place {
+            inputs[workload.own_place()] = OUTPUT_APART + u64::from(self.request.output_offset);
+        }
+        inputs
     }
 }
 
-fn place(draw: &mut Draw, request: &mut ScanRequest, in_place: bool, is_misaligned: bool) {
-    request.in_place = !is_misaligned && (in_place || draw.percent(25));
+/// Addresses that stand for those of arrays that are not there yet: further from each other than any array is long.
+const INPUT_APART: u64 = 1 << 40;
+const OUTPUT_APART: u64 = 1 << 50;
+
+/// The first thing that can be drawn.
+fn drawn<T>(mut draw: impl FnMut() -> Option<T>) -> T {
+    loop {
+        if let Some(drawn) = draw() {
+            return drawn;
+        }
+    }
+}
+
+fn place(draw: &mut Draw, workload: Workload, request: &mut ScanRequest, in_place: bool, is_misaligned: bool) {
+    let (input, output) = (workload.input(), workload.element());
+    let can_replace = input == output && workload.stores_in_place();
+    request.in_place = can_replace && !is_misaligned && (in_place || draw.percent(25));
     if is_misaligned || draw.percent(40) {
-        let element = request.instance().element();
-        request.input_offset = draw_offset(draw, request.strategy, element);
-        request.output_offset = draw_offset(draw, request.strategy, element);
+        request.input_offset = draw_offset(draw, request.strategy, input);
+        request.output_offset = draw_offset(draw, request.strategy, output);
         if is_misaligned {
             // An odd place is above the boundary of any access, and one off the input's is shifted.
-            let bytes = element.bytes() as u32;
+            let bytes = output.bytes() as u32;
             request.input_offset |= bytes;
             request.output_offset = request.input_offset ^ bytes;
         }
@@ -244,11 +338,20 @@ fn place(draw: &mut Draw, request: &mut ScanRequest, in_place: bool, is_misalign
     }
 }
 
-fn draw_sizes(draw: &mut Draw, request: &ScanRequest, windows: bool, partial: bool, is_small: bool) -> Vec<u64> {
+fn draw_sizes(
+    draw: &mut Draw,
+    workload: Workload,
+    request: &ScanRequest,
+    windows: bool,
+    partial: bool,
+    is_small: bool,
+) -> Vec<u64> {
     let tile = tile_elements(request);
-    let most = (MAXIMUM_ELEMENTS / tile - 2).max(2);
+    // A matrix may need up to twice as many elements to have whole rows.
+    let most_elements = if workload.is_plain() { MAXIMUM_ELEMENTS } else { MAXIMUM_ELEMENTS / 2 };
+    let most = (most_elements / tile - 2).max(2);
     let smallest = if windows { request.strategy.row().stress.windows.gpu_tiles } else { 1 };
-    let lead = u64::from(request.input_offset) / request.instance().element().bytes() as u64;
+    let lead = u64::from(request.input_offset) / workload.input().bytes() as u64;
     let count = if is_small { 2 } else { 1 + draw.below(3) };
     let mut size = || {
         let tiles = match draw.below(10) {
@@ -277,7 +380,8 @@ const MAGIC: &str = "gpu-stress-1";
 impl fmt::Display for StressCase {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sizes: Vec<String> = self.sizes.iter().map(u64::to_string).collect();
-        let mut words = Words::of_scan(' ', self.mutant, self.request.instance().into(), &self.request, "element");
+        let mut words = Words::of_scan(' ', self.mutant, self.workload, &self.request, "element");
+        words.add_workload(self.workload, self.request.n);
         words
             .add("sizes", sizes.join(","))
             .add("streams", self.streams)
@@ -308,9 +412,9 @@ impl FromStr for StressCase {
         let text: String = fields.value("sizes")?;
         let sizes = text.split(',').map(str::parse).collect::<Result<Vec<u64>, _>>();
         let sizes = sizes.map_err(|_| CaseError::part("sizes", &text, "numbers with ',' between them"))?;
-        let instance = Instance::new(fields.value("element")?, fields.value("operator")?);
-        let workload = Workload::from(instance.map_err(ConfigError::from)?);
-        let (mutant, mut request) = fields.scan(workload, sizes.iter().max().copied().unwrap_or(1))?;
+        let longest = sizes.iter().max().copied().unwrap_or(1);
+        let workload = fields.workload("element", longest)?;
+        let (mutant, mut request) = fields.scan(workload, longest)?;
         request.config.descriptor.get_or_insert(Descriptor::Split);
         let workspace: String = fields.value("poison")?;
         let mut pair = |key| fields.numbers(key, 'x')?.ok_or(CaseError::Missing { key });
@@ -319,6 +423,7 @@ impl FromStr for StressCase {
         let seed: String = fields.value("seed")?;
         let case = Self {
             mutant,
+            workload,
             request,
             sizes,
             streams: fields.value("streams")?,
@@ -363,28 +468,41 @@ impl StressCase {
         {
             return Err(CaseError::part(key, value, format_args!("{least} to {most}")));
         }
-        if self.request.instance().is_rounded() {
+        if !self.workload.is_exact() {
             let fault = "sums of floats are rounded, and outputs are compared bit for bit";
-            return Err(CaseError::part("element", self.request.instance(), fault));
+            return Err(CaseError::part("element", self.workload.element(), fault));
         }
-        check(self.request.instance().into(), &self.request, self.completed_epochs)
+        if let Some(misfit) = self.sizes.iter().find_map(|&n| self.workload_of(n).misfit(n)) {
+            return Err(CaseError::part("sizes", self.request.n, misfit));
+        }
+        check(self.workload, &self.request, self.completed_epochs)?;
+        self.plans()?;
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::stress::PLAIN;
+    use crate::strategy::Strategy;
+    use std::collections::HashSet;
 
-    fn of_plain_scans() -> impl Iterator<Item = &'static Mutant> {
-        Mutant::all().expect("readable").iter().filter(|mutant| mutant.when.problems.is_empty())
+    fn draw(index: u64, mutant: Option<&'static Mutant>, scale: Scale) -> StressCase {
+        StressCase::draw(PLAIN, 7, index, 64, mutant, scale)
+    }
+
+    /// Those that a GPU alone shows anything of.
+    fn drawable() -> impl Iterator<Item = &'static Mutant> {
+        Mutant::all().expect("readable").iter().filter(|mutant| StressCase::can_draw(PLAIN, mutant))
     }
 
     #[test]
     fn every_drawn_case_can_be_planned_and_read_back() {
-        for mutant in of_plain_scans().map(Some).chain([None]) {
-            for index in 0..if mutant.is_none() { 4000 } else { 200 } {
+        for mutant in drawable().map(Some).chain([None]) {
+            for index in 0..if mutant.is_none() { 4000 } else { 40 } {
                 for scale in [Scale::Full, Scale::Short, Scale::Small] {
-                    let case = StressCase::draw(7, index, 64, mutant, scale);
+                    let case = draw(index, mutant, scale);
                     assert_eq!(case.to_string().parse(), Ok(case.clone()), "{case}");
                     assert!(case.plans().is_ok(), "{case}");
                 }
@@ -394,14 +512,17 @@ mod tests {
 
     #[test]
     fn what_a_mutant_needs_is_drawn() {
-        for mutant in of_plain_scans() {
+        let mut of_problems = 0;
+        for mutant in drawable() {
+            of_problems += u32::from(!mutant.when.problems.is_empty());
             let (needs, when) = (|need| mutant.when.needs(need), &mutant.when);
-            for index in 0..100 {
-                let case = StressCase::draw(3, index, 8, Some(mutant), Scale::Short);
+            for index in 0..40 {
+                let case = draw(index, Some(mutant), Scale::Short);
                 assert!(!needs(Need::Wrap) || case.wraps, "{case}");
                 assert!(!needs(Need::InPlace) || case.request.in_place, "{case}");
                 assert!(!needs(Need::Misaligned) || case.request.input_offset != case.request.output_offset, "{case}");
-                assert!(!needs(Need::NonCommutative) || !case.request.instance().operator().is_commutative(), "{case}");
+                let is_ordered = case.workload.operator().is_some_and(|operator| !operator.is_commutative());
+                assert!(!needs(Need::NonCommutative) || is_ordered || !case.workload.is_plain(), "{case}");
                 assert!(
                     !needs(Need::Windows) || case.sizes.iter().all(|&n| n > 32 * tile_elements(&case.request)),
                     "{case}"
@@ -414,21 +535,42 @@ mod tests {
                 assert!(when.strategies.is_empty() || when.strategies.contains(&case.request.strategy));
             }
         }
+        assert!(of_problems > 100, "{of_problems}");
+    }
+
+    #[test]
+    fn every_problem_is_drawn_by_all_its_strategies_and_read_back() {
+        for kind in ProblemKind::ALL {
+            let mut strategies = HashSet::new();
+            for index in 0..200 {
+                let case = StressCase::draw(&[*kind], 5, index, 200, None, Scale::Full);
+                assert_eq!(case.to_string().parse(), Ok(case.clone()), "{case}");
+                assert_eq!(case.workload.kind(), *kind);
+                strategies.insert(case.request.strategy);
+            }
+            let takes_kind = |strategy| workloads(*kind).iter().any(|&workload| takes(strategy, workload));
+            let is_drawn = |strategy: &Strategy| strategy.row().stress.gpu_share > 0 && takes_kind(*strategy);
+            let all: Vec<_> = Strategy::ALL.iter().filter(|strategy| is_drawn(strategy)).collect();
+            assert!(
+                !all.is_empty() && all.iter().all(|strategy| strategies.contains(strategy)),
+                "{kind}: {strategies:?}"
+            );
+        }
     }
 
     #[test]
     fn the_same_seed_draws_the_same_case_and_the_palette_bounds_the_kernels() {
-        let draw = |index| StressCase::draw(11, index, 5, None, Scale::Full);
+        let draw = |index| StressCase::draw(PLAIN, 11, index, 5, None, Scale::Full);
         assert_eq!(draw(3), draw(3));
         let (first, again) = (draw(3), draw(8));
-        let kernel = |case: &StressCase| (case.request.config, case.request.instance(), case.request.mode);
+        let kernel = |case: &StressCase| (case.request.config, case.workload, case.request.mode);
         assert_eq!(kernel(&first), kernel(&again));
         assert_ne!(first, again);
     }
 
     #[test]
     fn a_line_that_is_none_is_refused() {
-        let line = StressCase::draw(1, 1, 8, None, Scale::Full).to_string();
+        let line = draw(1, None, Scale::Full).to_string();
         assert!("".parse::<StressCase>().is_err());
         assert!(line.replace("seed=", "speed=").parse::<StressCase>().is_err());
         assert!(line.replace("cycle=", "cycle=x").parse::<StressCase>().is_err());

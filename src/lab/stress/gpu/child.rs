@@ -24,6 +24,7 @@ pub fn arguments(settings: &GpuStressSettings) -> Vec<String> {
         format!("--seed={}", settings.seed),
         format!("--palette={}", settings.palette),
     ];
+    arguments.extend(settings.problems.iter().map(|problem| format!("--problem={problem}")));
     arguments.extend(settings.seconds.map(|seconds| format!("--seconds={seconds}")));
     arguments.extend(settings.mutant.map(|mutant| format!("--mutant={mutant}")));
     if settings.is_small {

@@ -14,7 +14,7 @@ use crate::lab::stress::draw::Draw;
 use crate::lab::stress::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT, workspace};
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{KernelKey, Plan};
-use crate::strategy::{Descriptor, Mode};
+use crate::strategy::{ConfigError, Descriptor, Mode};
 use cudarc::driver::sys::{self, CUfunction_attribute as FunctionAttribute};
 use cudarc::driver::{CudaFunction, CudaModule, CudaStream, DevicePtrMut, result};
 use cudarc::nvrtc::Ptx;
@@ -102,12 +102,30 @@ impl SharedMemory {
     }
 }
 
-/// What a case's lanes read: on the device once for all cases of an instance.
+/// What a run loads and must store, as it is on the device before any run.
 #[derive(Debug)]
 pub(super) struct Data {
-    pub(super) input: Buffer,
-    pub(super) reference: Buffer,
+    /// The inputs, in the kernels' order.
+    pub(super) inputs: Vec<Buffer>,
+    /// What is stored, from the first place of the output on.
+    pub(super) stored: Buffer,
+    /// Elements of that.
+    pub(super) elements: u64,
 }
+
+/// For each size of a case some that runs take turns with.
+pub(super) type DataOfSizes = Vec<Vec<Arc<Data>>>;
+
+/// The inputs of a run where kernels load them.
+#[derive(Debug)]
+pub(super) struct Placed {
+    _arrays: Vec<Buffer>,
+    /// In the kernels' order; 0 for the one that is scanned in place.
+    addresses: Vec<u64>,
+}
+
+/// Those of each size and each of its data.
+pub(super) type PlacedOfSizes = Arc<Vec<Vec<Placed>>>;
 
 /// `stress_turn` in `cuda/stress.cu`, whose members are all 8 bytes wide.
 #[repr(C)]
@@ -119,8 +137,6 @@ struct Turn {
     n: u64,
     is_first: u64,
     reference: u64,
-    shift: u64,
-    identity: [u64; 2],
     next_input: u64,
     next_n: u64,
     tally: u64,
@@ -185,7 +201,8 @@ pub(super) struct Lane {
     _output: Buffer,
     _workspace: Option<Buffer>,
     _scratch: Option<Buffer>,
-    _inputs: Arc<Vec<Buffer>>,
+    _findings: Option<Buffer>,
+    _inputs: PlacedOfSizes,
 }
 
 /// What all lanes of a case share.
@@ -195,8 +212,8 @@ pub(super) struct LaneSetup<'a> {
     pub(super) memory: &'a Arc<DeviceMemory>,
     pub(super) tools: &'a Tools,
     pub(super) shared: SharedMemory,
-    pub(super) data: &'a [Data],
-    pub(super) inputs: &'a Arc<Vec<Buffer>>,
+    pub(super) data: &'a DataOfSizes,
+    pub(super) inputs: &'a PlacedOfSizes,
     pub(super) wait_nanoseconds: u64,
     pub(super) architecture: Architecture,
     pub(super) cubin: &'a dyn Fn(KernelKey) -> Result<Vec<u8>, CudaError>,
@@ -208,21 +225,23 @@ impl Lane {
         let LaneSetup { case, plans, memory, .. } = *setup;
         let context = memory.context();
         let stream = context.new_stream().during(|| String::from("making a stream"))?;
-        let bytes = case.request.instance().element().bytes() as u64;
+        let bytes = case.workload.element().bytes() as u64;
         let first = (GUARD_BYTES + u64::from(case.request.output_offset)) / bytes;
-        let elements = first + case.request.n + GUARD_BYTES / bytes;
+        let most = case.sizes.iter().map(|&n| case.workload_of(n).output_elements(n)).max().unwrap_or(0);
+        let elements = first + most + GUARD_BYTES / bytes;
         let output = memory.allocate(elements * bytes, "an output under stress")?;
         let tally = memory.allocate(size_of::<Tally>() as u64, "the tally of a lane")?;
         let nothing =
             Tally { run: 0, wrong_runs: 0, wrong_elements: 0, first_wrong: u64::MAX, finished_blocks: 0, is_wrong: 0 };
         tally.upload(0, bytemuck::bytes_of(&nothing), &stream)?;
         let largest = plans.iter().max_by_key(|plan| plan.descriptors);
-        let (layout, capacity) = largest.map_or((Descriptor::Packed64, 0), |plan| (plan.layout, plan.descriptors));
+        let of_plan = |plan: &Plan| (plan.layout, plan.descriptors, plan.descriptor_bytes);
+        let (layout, capacity, descriptor_bytes) = largest.map_or((Descriptor::Packed64, 0, 0), of_plan);
         let capacity = capacity.next_multiple_of(4);
         let mut draw = Draw::for_purpose(case.seed, index);
         let workspace = match sharing {
             None if capacity > 0 => {
-                let workspace = first_workspace(case, layout, capacity, &mut draw);
+                let workspace = first_workspace(case, (layout, descriptor_bytes), capacity, &mut draw);
                 let buffer = memory.allocate(workspace.len() as u64, "a workspace under stress")?;
                 buffer.upload(0, &workspace, &stream)?;
                 Some(buffer)
@@ -236,6 +255,10 @@ impl Lane {
             Some(scratch)
         } else {
             None
+        };
+        let findings = match case.request.problem.has_findings() {
+            true => Some(memory.allocate_zeroed(size_of::<abi::lookback_findings>() as u64, "what kernels find")?),
+            false => None,
         };
         let (control, descriptors) = match (&workspace, sharing) {
             (Some(buffer), _) => (buffer.address(), buffer.address() + CONTROL_BYTES),
@@ -257,6 +280,7 @@ impl Lane {
             _output: output,
             _workspace: workspace,
             _scratch: scratch,
+            _findings: findings,
             _inputs: Arc::clone(setup.inputs),
         };
         for plan in plans {
@@ -264,7 +288,7 @@ impl Lane {
                 lane.load(setup, step.key())?;
             }
         }
-        lane.prepare_runs(setup, elements, capacity, &mut draw);
+        lane.prepare_runs(setup, elements, capacity, &mut draw)?;
         lane.reset_states(case, setup.wait_nanoseconds)?;
         lane.turn_first(setup)?;
         Ok(lane)
@@ -304,34 +328,41 @@ impl Lane {
         Ok(())
     }
 
-    fn prepare_runs(&mut self, setup: &LaneSetup<'_>, elements: u64, capacity: u64, draw: &mut Draw) {
+    fn prepare_runs(
+        &mut self,
+        setup: &LaneSetup<'_>,
+        elements: u64,
+        capacity: u64,
+        draw: &mut Draw,
+    ) -> Result<(), ConfigError> {
         let LaneSetup { case, plans, data, .. } = *setup;
         let mut states = [0; MODULES];
         for (state, module) in states.iter_mut().zip(&self.modules) {
             *state = module.state;
         }
-        let mut identity = [0_u8; 16];
-        let identity_bytes = case.request.instance().identity_bytes();
-        identity[..identity_bytes.len()].copy_from_slice(&identity_bytes);
         let cycle = u64::from(case.cycle);
         let sizes: Vec<usize> = (0..cycle).map(|_| draw.below(plans.len() as u64) as usize).collect();
         let seed = draw.word();
-        let output = self._output.address() + self.first * case.request.instance().element().bytes() as u64;
+        let output = self._output.address() + self.first * case.workload.element().bytes() as u64;
+        let own = case.workload.own_place();
         for (index, &size) in sizes.iter().enumerate() {
             let next = (index + 1) % sizes.len();
             // Other data than the run before: what that one left would be right otherwise.
-            let set = index % data.len();
-            let next_set = next % data.len();
-            let input = if case.request.in_place { output } else { input_address(case, setup.inputs, set) };
+            let of = |index: usize| &data[sizes[index]][index % data[sizes[index]].len()];
+            let (now, then) = (of(index), of(next));
             let n = case.sizes[size];
+            let mut inputs = setup.inputs[size][index % data[size].len()].addresses.clone();
+            if case.request.in_place {
+                inputs[own] = output;
+            }
+            let (_, places) = case.prepare(n, &inputs, output)?;
             let addresses = Addresses {
-                input,
-                output,
                 scratch: self._scratch.as_ref().map_or(0, Buffer::address),
                 control: self.control,
                 descriptors: self.descriptors,
                 capacity,
-                ..Addresses::default()
+                findings: self._findings.as_ref().map_or(0, Buffer::address),
+                ..places
             };
             let steps = plans[size].steps.iter().map(|step| PreparedStep {
                 module: self.modules.iter().position(|module| module.key == step.key()).unwrap_or_default(),
@@ -345,12 +376,10 @@ impl Lane {
                 buffer: self._output.address(),
                 elements,
                 first: self.first,
-                n,
+                n: now.elements.min(case.workload_of(n).output_elements(n)),
                 is_first: 0,
-                reference: data[set].reference.address(),
-                shift: case.request.mode.lag(),
-                identity: bytemuck::cast(identity),
-                next_input: if case.request.in_place { data[next_set].input.address() } else { 0 },
+                reference: now.stored.address(),
+                next_input: if case.request.in_place { then.inputs[own].address() } else { 0 },
                 next_n: case.sizes[sizes[next]],
                 tally: self.tally.address(),
                 seed,
@@ -358,6 +387,7 @@ impl Lane {
             };
             self.runs.push(Run { n, steps, turn });
         }
+        Ok(())
     }
 
     /// What the modules are told.
@@ -501,38 +531,50 @@ pub(super) fn shares_workspace(case: &StressCase) -> bool {
     case.mutant.is_some_and(|mutant| mutant.name == ONE_WORKSPACE)
 }
 
-/// The inputs of a case that is not in place, ending where their buffers end, so that a tool sees a read
-/// beyond them.
+/// The inputs of a case, each ending where its buffer ends, so that a tool sees a read beyond it.
 pub(super) fn place_inputs(
     case: &StressCase,
-    data: &[Data],
+    data: &DataOfSizes,
     memory: &Arc<DeviceMemory>,
     stream: &CudaStream,
-) -> Result<Vec<Buffer>, CudaError> {
-    if case.request.in_place {
-        return Ok(Vec::new());
-    }
-    let readable = if case.request.mode == Mode::Exclusive { case.request.n - 1 } else { case.request.n };
-    let bytes = readable * case.request.instance().element().bytes() as u64;
-    let offset = u64::from(case.request.input_offset);
-    let mut inputs = Vec::with_capacity(data.len());
-    for set in data {
-        let input = memory.allocate(offset + bytes, "an input under stress")?;
-        input.copy_from(offset, &set.input, 0, bytes, stream)?;
-        inputs.push(input);
-    }
-    Ok(inputs)
-}
-
-fn input_address(case: &StressCase, inputs: &[Buffer], set: usize) -> u64 {
-    inputs.get(set).map_or(0, |input| input.address() + u64::from(case.request.input_offset))
+) -> Result<PlacedOfSizes, CudaError> {
+    let replaced = case.request.in_place.then(|| case.workload.own_place());
+    // The exclusive scan of one array of numbers must do without the last element.
+    let unread = u64::from(case.request.mode == Mode::Exclusive && case.workload.defined().is_none());
+    let place = |(&n, sets): (&u64, &Vec<Arc<Data>>)| {
+        let workload = case.workload_of(n);
+        let offsets: Vec<u32> = workload.input_offsets(n, case.request.input_offset).collect();
+        let place = |set: &Arc<Data>| {
+            let mut placed = Placed { _arrays: Vec::new(), addresses: Vec::new() };
+            for (at, (((element, elements), master), &offset)) in
+                workload.inputs(n).zip(&set.inputs).zip(&offsets).enumerate()
+            {
+                if replaced == Some(at) {
+                    placed.addresses.push(0);
+                    continue;
+                }
+                let (bytes, offset) = ((elements - unread) * element.bytes() as u64, u64::from(offset));
+                let input = memory.allocate(offset + bytes, "an input under stress")?;
+                input.copy_from(offset, master, 0, bytes, stream)?;
+                placed.addresses.push(input.address() + offset);
+                placed._arrays.push(input);
+            }
+            Ok(placed)
+        };
+        sets.iter().map(place).collect::<Result<Vec<_>, CudaError>>()
+    };
+    Ok(Arc::new(case.sizes.iter().zip(data).map(place).collect::<Result<_, CudaError>>()?))
 }
 
 /// Control block and descriptors before the first launch.
-fn first_workspace(case: &StressCase, layout: Descriptor, capacity: u64, draw: &mut Draw) -> Vec<u8> {
+fn first_workspace(
+    case: &StressCase,
+    (layout, descriptor_bytes): (Descriptor, u64),
+    capacity: u64,
+    draw: &mut Draw,
+) -> Vec<u8> {
     // More launches than any case has.
     const LAUNCHES: u64 = 1 << 24;
-    let descriptor_bytes = Plan::descriptor_bytes(layout, case.request.instance().element().bytes());
     let mut bytes = vec![0_u8; (CONTROL_BYTES + capacity * descriptor_bytes) as usize];
     let at = std::mem::offset_of!(abi::lookback_control, completed_epochs);
     bytes[at..at + 4].copy_from_slice(&case.completed_epochs.to_le_bytes());
@@ -544,14 +586,31 @@ fn first_workspace(case: &StressCase, layout: Descriptor, capacity: u64, draw: &
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::stress::PLAIN;
     use crate::lab::stress::gpu::case::Scale;
+    use crate::lab::workload::ProblemKind;
+    use crate::strategy::plan::Step;
+    use std::collections::HashSet;
+
+    #[test]
+    fn no_case_has_more_kernels_than_a_turn_tells_seeds() {
+        for kind in ProblemKind::ALL {
+            for index in 0..40 {
+                let case = StressCase::draw(&[*kind], 9, index, 40, None, Scale::Full);
+                let plans = case.plans().expect("checked when it was drawn");
+                let kernels: HashSet<_> = plans.iter().flat_map(|plan| &plan.steps).map(Step::key).collect();
+                assert!((1..=MODULES).contains(&kernels.len()), "{case}: {}", kernels.len());
+            }
+        }
+    }
 
     #[test]
     fn no_workspace_starts_with_a_descriptor_of_a_coming_launch() {
         for index in 0..2000 {
-            let case = StressCase::draw(5, index, 100, None, Scale::Full);
+            let case = StressCase::draw(PLAIN, 5, index, 100, None, Scale::Full);
             let layout = case.request.config.descriptor.expect("drawn");
-            let bytes = first_workspace(&case, layout, 64, &mut Draw::new(index));
+            let descriptor_bytes = Plan::descriptor_bytes(layout, case.workload.element().bytes());
+            let bytes = first_workspace(&case, (layout, descriptor_bytes), 64, &mut Draw::new(index));
             let (control, descriptors) = bytes.split_at(CONTROL_BYTES as usize);
             let control: Vec<u32> = control[..16].chunks(4).map(bytemuck::pod_read_unaligned).collect();
             assert_eq!(control, [0, 0, case.completed_epochs, 0], "the control block is valid");
@@ -578,7 +637,7 @@ mod tests {
 
     #[test]
     fn turn_and_tally_have_the_size_of_the_kernels() {
-        assert_eq!(size_of::<Turn>(), 8 * (13 + MODULES));
+        assert_eq!(size_of::<Turn>(), 8 * (10 + MODULES));
         assert_eq!(size_of::<Tally>(), 40);
     }
 }

@@ -31,17 +31,19 @@ pub use settings::GpuStressSettings;
 use crate::cuda::compile::{Compiler, Variant};
 use crate::cuda::error::{Context as _, CudaError};
 use crate::cuda::memory::DeviceMemory;
-use crate::element::{ElementType, Instance};
+use crate::element::ElementType;
 use crate::gpu::Architecture;
 use crate::kernels::mutant::Mutant;
 use crate::lab::cuda::harness::{attribute, on_all_cores, open_context};
-use crate::lab::dataset::{Dataset, Reference};
-use crate::strategy::Blocks;
+use crate::lab::dataset::Dataset;
+use crate::lab::workload::Workload;
 use crate::strategy::plan::KernelKey;
+use crate::strategy::{Blocks, Mode};
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::nvrtc::Ptx;
-use lane::{Data, Lane, LaneSetup, SharedMemory, Tools, place_inputs, shares_workspace};
+use lane::{Data, DataOfSizes, Lane, LaneSetup, SharedMemory, Tools, place_inputs, shares_workspace};
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -120,7 +122,8 @@ fn mutant_number(case: &StressCase) -> u32 {
 
 /// Whether the GPU has what the case needs.
 fn runs_on(case: &StressCase, architecture: Architecture) -> bool {
-    case.request.strategy.row().shape.blocks != Blocks::Cluster || architecture.has_clusters()
+    let has_clusters = case.request.strategy.row().shape.blocks != Blocks::Cluster || architecture.has_clusters();
+    has_clusters && case.plans().is_ok_and(|plans| plans.iter().all(|plan| plan.fits(architecture)))
 }
 
 /// The kernels of those cases that the GPU can run.
@@ -230,7 +233,8 @@ struct GpuHarness {
     compiler: Compiler,
     architecture: Architecture,
     cubins: HashMap<CubinKey, Vec<u8>>,
-    data: HashMap<Instance, Vec<Data>>,
+    /// Of plain scans, for all of their cases.
+    data: HashMap<(Workload, Mode), Vec<Arc<Data>>>,
     tools: Tools,
     shared: SharedMemory,
     multiprocessors: u32,
@@ -269,30 +273,37 @@ impl GpuHarness {
         })
     }
 
-    /// Arrays of the longest size, and their inclusive scans: those of shorter ones are their beginnings.
-    fn load(&mut self, instance: Instance) -> Result<(), CudaError> {
-        if self.data.contains_key(&instance) {
-            return Ok(());
-        }
-        let mut sets = Vec::new();
-        for seed in 0..DATA_SETS {
-            let dataset = dataset(instance, seed);
-            let Reference::Exact(reference) = &dataset.reference else {
-                unreachable!("the instances of stress are exact")
+    /// What the runs of a case load and must store.
+    fn data_of(&mut self, case: &StressCase) -> Result<DataOfSizes, CudaError> {
+        let (memory, stream, mode) = (&self.memory, &self.stream, case.request.mode);
+        let upload = |workload, n| {
+            let upload = |seed| {
+                let dataset = dataset(workload, n, seed);
+                let stored = dataset.expected_output(mode);
+                let stored = stored.unwrap_or_else(|| unreachable!("what is drawn for stress is exact"));
+                let upload = |bytes: &[u8], what: &str| memory.upload(bytes, what, stream);
+                let inputs = dataset.inputs().map(|(_, array)| upload(array, "data for stress"));
+                Ok(Arc::new(Data {
+                    inputs: inputs.collect::<Result<_, _>>()?,
+                    elements: (stored.len() / dataset.workload.element().bytes()) as u64,
+                    stored: upload(&stored, "a reference for stress")?,
+                }))
             };
-            let upload = |bytes: &[u8], what: &str| self.memory.upload(bytes, what, &self.stream);
-            sets.push(Data {
-                input: upload(&dataset.input, "data for stress")?,
-                reference: upload(reference, "a reference for stress")?,
-            });
+            (0..DATA_SETS).map(upload).collect::<Result<Vec<_>, CudaError>>()
+        };
+        if !case.workload.is_plain() {
+            return case.sizes.iter().map(|&n| upload(case.workload_of(n), n)).collect();
         }
-        self.data.insert(instance, sets);
-        Ok(())
+        // Scans of shorter arrays are the beginnings of that of the longest.
+        let sets = match self.data.entry((case.workload, mode)) {
+            Entry::Occupied(found) => found.into_mut(),
+            Entry::Vacant(place) => place.insert(upload(case.workload, case::MAXIMUM_ELEMENTS)?),
+        };
+        Ok(vec![sets.clone(); case.sizes.len()])
     }
 
     fn run(&mut self, case: &StressCase, settings: &GpuStressSettings) -> Result<CaseOutcome, CudaError> {
         self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
-        self.load(case.request.instance())?;
         let missing: Vec<_> = kernels_of(std::slice::from_ref(case), self.architecture)?
             .into_iter()
             .filter(|key| !self.cubins.contains_key(key))
@@ -301,8 +312,8 @@ impl GpuHarness {
             self.cubins.insert(key, compile_one(&self.compiler, self.architecture, key)?);
         }
         let plans = case.plans()?;
-        let Some(data) = self.data.get(&case.request.instance()) else { return Ok(CaseOutcome::default()) };
-        let inputs = Arc::new(place_inputs(case, data, &self.memory, &self.stream)?);
+        let data = self.data_of(case)?;
+        let inputs = place_inputs(case, &data, &self.memory, &self.stream)?;
         self.memory.finish(&self.stream, settings.pace().limit, "placing inputs")?;
         let cubin = |key: KernelKey| -> Result<Vec<u8>, CudaError> {
             let key = (key, mutant_number(case));
@@ -317,7 +328,7 @@ impl GpuHarness {
             memory: &self.memory,
             tools: &self.tools,
             shared: self.shared,
-            data,
+            data: &data,
             inputs: &inputs,
             wait_nanoseconds: settings.pace().wait.as_nanos() as u64,
             architecture: self.architecture,
@@ -401,32 +412,45 @@ impl GpuHarness {
     }
 }
 
-/// Data of the longest size. Intervals begin elsewhere in each set, since their values say where they stand.
-fn dataset(instance: Instance, seed: u64) -> Dataset {
-    if instance.element() != ElementType::IndexInterval {
-        return Dataset::random(instance, case::MAXIMUM_ELEMENTS, 1 + seed);
+/// Data of so many elements. Intervals of plain scans begin elsewhere in each set, since their values say where they stand.
+fn dataset(workload: Workload, n: u64, seed: u64) -> Dataset {
+    if !workload.is_plain() || workload.element() != ElementType::IndexInterval {
+        return Dataset::random(workload, n, 1 + seed);
     }
     let first = seed as u32 * 1_000_003;
-    let input: Vec<[u32; 2]> = (0..case::MAXIMUM_ELEMENTS as u32).map(|index| [first + index; 2]).collect();
+    let input: Vec<[u32; 2]> = (0..n as u32).map(|index| [first + index; 2]).collect();
     let input: Vec<u8> = bytemuck::cast_slice(&input).to_vec();
-    Dataset::flat(instance, input, format!("intervals from {first}"))
+    Dataset::flat(workload.instance(), input, format!("intervals from {first}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::dataset::Reference;
+    use crate::lab::stress::PLAIN;
+    use crate::lab::workload::ProblemKind;
 
     #[test]
     fn every_instance_that_is_drawn_has_an_exact_reference_and_data_that_differ() {
-        let cases = GpuStressSettings { palette: 200, ..GpuStressSettings::default() }.palette_cases();
-        let instances: HashSet<Instance> = cases.iter().map(|case| case.request.instance()).collect();
-        assert!(instances.len() >= 8, "{instances:?}");
-        for instance in instances {
-            let sets: Vec<Dataset> = (0..DATA_SETS).map(|seed| dataset(instance, seed)).collect();
+        let drawn = |problems: &[ProblemKind], palette| {
+            GpuStressSettings { problems: problems.to_vec(), palette, ..GpuStressSettings::default() }.palette_cases()
+        };
+        let plain: HashSet<Workload> = drawn(PLAIN, 200).iter().map(|case| case.workload).collect();
+        assert!(plain.len() >= 8, "{plain:?}");
+        for workload in plain {
+            let sets: Vec<Dataset> =
+                (0..DATA_SETS).map(|seed| dataset(workload, case::MAXIMUM_ELEMENTS, seed)).collect();
             for set in &sets {
                 assert!(matches!(&set.reference, Reference::Exact(reference) if reference.len() == set.input.len()));
             }
             assert!(sets[0].input != sets[1].input && sets[1].input != sets[2].input);
+        }
+        for kind in ProblemKind::ALL {
+            for case in drawn(&[*kind], 20) {
+                assert_eq!(case.workload.kind(), *kind);
+                let stored = |&n| dataset(case.workload_of(n), n, 0).expected_output(case.request.mode);
+                assert!(case.sizes.iter().all(|n| stored(n).is_some()), "{case}");
+            }
         }
     }
 }

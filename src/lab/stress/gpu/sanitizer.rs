@@ -5,6 +5,7 @@ use super::{GpuStressReport, GpuStressSettings, StressError, child};
 use crate::file::reason;
 use crate::kernels::mutant::Mutant;
 use crate::lab::stress::detector::Limits;
+use crate::lab::workload::ProblemKind;
 use crate::strategy::named;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -64,6 +65,7 @@ pub fn find() -> Option<PathBuf> {
 pub fn sanitize(
     program: &Path,
     tool: Tool,
+    problems: &[ProblemKind],
     mutant: Option<&'static Mutant>,
     runs: u64,
     limits: &Limits,
@@ -84,6 +86,7 @@ pub fn sanitize(
     let settings = GpuStressSettings {
         runs,
         seed: limits.first_seed,
+        problems: problems.to_vec(),
         mutant,
         palette: 4,
         is_small: true,

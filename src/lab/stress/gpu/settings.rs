@@ -2,6 +2,8 @@
 
 use super::case::{Scale, StressCase};
 use crate::kernels::mutant::Mutant;
+use crate::lab::stress::PLAIN;
+use crate::lab::workload::ProblemKind;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -16,6 +18,8 @@ pub struct GpuStressSettings {
     pub seconds: Option<f64>,
     /// What everything is drawn from.
     pub seed: u64,
+    /// What is scanned: cases are of one of these, or of those that the fault shows in.
+    pub problems: Vec<ProblemKind>,
     /// The fault that the kernels or the host are to have.
     pub mutant: Option<&'static Mutant>,
     /// Different configurations of kernels to compile.
@@ -29,7 +33,8 @@ pub struct GpuStressSettings {
 impl Default for GpuStressSettings {
     fn default() -> Self {
         let (device, runs, seed, palette) = (0, 100_000, 1, 96);
-        Self { device, runs, seconds: None, seed, mutant: None, palette, is_small: false, stop: None }
+        let problems = PLAIN.to_vec();
+        Self { device, runs, seconds: None, seed, problems, mutant: None, palette, is_small: false, stop: None }
     }
 }
 
@@ -48,7 +53,7 @@ impl GpuStressSettings {
     }
 
     pub(super) fn draw(&self, index: u64) -> StressCase {
-        StressCase::draw(self.seed, index, self.palette, self.mutant, self.pace().scale)
+        StressCase::draw(&self.problems, self.seed, index, self.palette, self.mutant, self.pace().scale)
     }
 
     /// The cases that are drawn first: what their kernels are is what all later cases use.
