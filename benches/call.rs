@@ -94,10 +94,8 @@ fn main() -> Outcome<()> {
     let folder = tempfile::tempdir()?;
     println!("{:<8}{:>9} {:>9} {:>11}   ms", "kernels", "context", "scanner", "first scan");
     for process in 0..=PROCESSES {
-        let child = Command::new(std::env::current_exe()?)
-            .arg(START)
-            .env("LOOKBACK_CACHE_DIR", folder.path())
-            .output()?;
+        let child =
+            Command::new(std::env::current_exe()?).arg(START).env("LOOKBACK_CACHE_DIR", folder.path()).output()?;
         if !child.status.success() {
             return Err(String::from_utf8_lossy(&child.stderr).trim().to_owned().into());
         }

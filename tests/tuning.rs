@@ -364,7 +364,7 @@ fn what_an_interrupted_record_has_not_measured_takes_what_is_suggested() {
 
 #[test]
 fn a_finished_record_without_some_size_extends_no_row_over_it() {
-    let Some(mut record) = interrupted(138) else { return };
+    let Some(mut record) = interrupted(168) else { return };
     record.finished = Some(FINISHED);
     let whole = derive(&record).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(whole.header.note, None, "it is complete");
@@ -439,7 +439,7 @@ fn a_record_without_complete_points_makes_no_table() {
 fn the_committed_candidates_are_at_every_size_and_none_is_at_a_size_twice() {
     let plan = TunePlan::new(&TYPES, 240.0, false).unwrap_or_else(|error| panic!("{error}"));
     let points = plan.points();
-    assert_eq!(points.len(), TYPES.len() * 23);
+    assert_eq!(points.len(), TYPES.len() * 28);
     for point in &points {
         let candidates = point.entries.iter().filter(|entry| entry.subject.scan().is_some()).count();
         assert!((3..=60).contains(&candidates), "{} at {}: {candidates}", point.workload, point.n);

@@ -3,6 +3,7 @@
 use super::input::InputError;
 use super::partial::PartialError;
 use super::scan_error::ScanError;
+use crate::lab::claims::ClaimError;
 use crate::lab::device::DeviceError;
 use crate::lab::measure::run::SweepError;
 use crate::lab::measure::sweep::SweepFileError;
@@ -49,6 +50,9 @@ pub enum CliError {
     /// A record cannot be read, written or gone on with.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// Claims cannot be judged.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
     /// A plot could not be drawn.
     #[error(transparent)]
     Report(#[from] ReportError),

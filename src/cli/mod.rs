@@ -1,6 +1,7 @@
 //! The program `lookback`: its command line, what goes to the terminal, and its exit codes.
 
 pub mod arguments;
+pub mod claims;
 pub mod compare;
 pub mod console;
 pub mod costs;
@@ -140,6 +141,11 @@ enum Command {
     /// Renders plots and one page from data alone; no device is needed. Of an
     /// interrupted run, what was finished is rendered.
     Report(report::ReportArguments),
+    /// Judge by the records what the project's texts say of them
+    ///
+    /// Computes from its record the number of each sentence that a table of claims
+    /// names, and says which of them no longer hold or are no longer there.
+    Claims(claims::ClaimsArguments),
     /// Disturb scans on a GPU and compare every output, in a process that may be lost
     #[cfg(all(feature = "cuda", feature = "cpu"))]
     #[command(hide = true)]
@@ -352,6 +358,7 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
             Ok(EXIT_OK)
         }
         Command::Report(arguments) => Ok(report::report(&arguments)?),
+        Command::Claims(arguments) => Ok(claims::claims(&arguments)?),
         #[cfg(all(feature = "cuda", feature = "cpu"))]
         Command::StressGpu(arguments) => stress_gpu::run_child(&arguments),
     }

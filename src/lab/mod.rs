@@ -7,6 +7,7 @@ pub(crate) mod arrays;
 pub mod axiomatic;
 #[cfg(feature = "cpu")]
 pub(crate) mod bounds;
+pub mod claims;
 pub mod costs;
 #[cfg(feature = "cpu")]
 pub mod cpu_device;

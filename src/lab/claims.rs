@@ -1,0 +1,329 @@
+//! What the project's texts say of its records: each sentence beside the record that it is from and the number that follows.
+//!
+//! A table of claims (`reports/claims.toml`) names for each a piece of text, the file where it stands, and what has to be
+//! computed of a record for it. [`check`] computes it anew: the text is there, and the record still says so.
+
+use crate::element::ElementType;
+use crate::lab::measure::point::{Kind, PointKey};
+use crate::lab::measure::record::{FigureRecord, Status, SweepRecord, SweepRow};
+use crate::lab::measure::sampling::Figure;
+use crate::lab::recorder::RecordError;
+use crate::lab::workload::ProblemKind;
+use crate::names::named;
+use crate::strategy::Mode;
+use crate::text::{SizeError, parse_array_size};
+use serde::Deserialize;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+named! {
+    /// What is computed at each point.
+    pub enum Quantity as "quantity" {
+        /// The subject's time in microseconds.
+        Microseconds = "microseconds",
+        /// The subject's time by the other's.
+        TimesAsLong = "times-as-long",
+        /// The other's time by the subject's.
+        TimesAsFast = "times-as-fast",
+        /// The same in percent.
+        Percent = "percent",
+    }
+}
+
+named! {
+    /// What is said of all points together.
+    pub enum Statistic as "statistic" {
+        /// The least.
+        Least = "least",
+        /// The most.
+        Most = "most",
+        /// The middle one, or the mean of the two in the middle.
+        Median = "median",
+        /// How many points there are.
+        Points = "points",
+        /// At how many it is below the limit.
+        Below = "below",
+        /// At how many it is above the limit.
+        Above = "above",
+    }
+}
+
+/// A sentence and what has to come out for it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Claim {
+    /// Where the text stands, below the folder above the table's.
+    pub file: PathBuf,
+    /// The text, whatever lies between its words.
+    pub text: String,
+    /// The record, beside the table.
+    pub record: PathBuf,
+    /// Whose time it is.
+    #[serde(default = "auto")]
+    pub subject: String,
+    /// What it stands beside: a subject, or `peers` for the fastest of them at each point.
+    pub against: Option<String>,
+    /// Which time. Of a copy in a graph it is the faster of that
+    /// and on a stream.
+    pub figure: Figure,
+    /// Whether the time of the empty frame around a cold run is taken off.
+    #[serde(default)]
+    pub net_of_frame: bool,
+    /// What is computed at each point.
+    pub quantity: Quantity,
+    /// What is said of all points.
+    pub statistic: Statistic,
+    /// What is counted lies below it, or above.
+    #[serde(default = "one")]
+    pub limit: f64,
+    /// What it must be.
+    pub value: f64,
+    /// How far from it, for what is not counted: half of the last digit that the text has.
+    #[serde(default)]
+    pub tolerance: f64,
+    /// Types of what is stored; all where none is named.
+    #[serde(default)]
+    pub types: Vec<ElementType>,
+    /// Likewise.
+    #[serde(default)]
+    pub modes: Vec<Mode>,
+    /// Likewise.
+    #[serde(default)]
+    pub problems: Vec<ProblemKind>,
+    /// Elements of a row, column, run or segment; likewise.
+    #[serde(default)]
+    pub segments: Vec<u64>,
+    /// The smallest array, as sizes are written: elements, or bytes of what is stored.
+    pub from: Option<String>,
+    /// The largest, likewise.
+    pub up_to: Option<String>,
+}
+
+const fn one() -> f64 {
+    1.0
+}
+
+fn auto() -> String {
+    String::from("auto")
+}
+
+/// What the table of claims is.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    claim: Vec<Claim>,
+}
+
+/// Why claims cannot be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum ClaimError {
+    /// The table, or a text that it names, cannot be read.
+    #[error("{}: {reason}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// A record cannot be read.
+    #[error(transparent)]
+    Record(#[from] RecordError),
+    /// A table without claims shows nothing.
+    #[error("{} has no claims", .0.display())]
+    Empty(PathBuf),
+    /// A claim that asks for something unknown.
+    #[error("'{text}' in {}: {reason}", file.display())]
+    Claim {
+        /// Where it stands.
+        file: PathBuf,
+        /// What it says.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// What became of a claim.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// The claim.
+    pub claim: Claim,
+    /// What the record says, if it has any such point.
+    pub found: Option<f64>,
+    /// Points that it follows from.
+    pub points: usize,
+    /// Whether the text stands where it is said to.
+    pub is_written: bool,
+    /// The command that made the record.
+    pub command: String,
+    /// Its day and commit.
+    pub made: String,
+}
+
+impl Judged {
+    /// Whether the text is there and the record says so.
+    pub fn holds(&self) -> bool {
+        // A number in a record is rounded, too.
+        const EXACT: f64 = 1e-9;
+        let agrees = |found: f64| (found - self.claim.value).abs() <= self.claim.tolerance + EXACT;
+        self.is_written && self.found.is_some_and(agrees)
+    }
+}
+
+/// Judges all claims of a table. Texts are looked for below the folder above that of the table, records beside it.
+///
+/// # Errors
+/// When something cannot be read, or a claim asks for what there is not.
+pub fn check(table: &Path) -> Result<Vec<Judged>, ClaimError> {
+    let unreadable = |path: &Path, reason: String| ClaimError::File { path: path.to_owned(), reason };
+    let read = |path: &Path| {
+        std::fs::read_to_string(path).map_err(|error| unreadable(path, crate::file::reason(&error).to_string()))
+    };
+    let Table { claim: claims } =
+        toml::from_str(&read(table)?).map_err(|error| unreadable(table, error.message().to_owned()))?;
+    if claims.is_empty() {
+        return Err(ClaimError::Empty(table.to_owned()));
+    }
+    let folder = table.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let (mut texts, mut records) = (HashMap::new(), HashMap::new());
+    let mut judged = Vec::new();
+    for claim in claims {
+        let file = folder.join("..").join(&claim.file);
+        if !texts.contains_key(&file) {
+            texts.insert(file.clone(), words(&read(&file)?));
+        }
+        if !records.contains_key(&claim.record) {
+            records.insert(claim.record.clone(), SweepRecord::read(&folder.join(&claim.record))?);
+        }
+        let record = &records[&claim.record];
+        let values = values(&claim, record).map_err(|reason| ClaimError::Claim {
+            file: claim.file.clone(),
+            text: claim.text.clone(),
+            reason,
+        })?;
+        let commit = record.header.program.git_commit.as_deref().unwrap_or("unknown");
+        judged.push(Judged {
+            found: of_all(claim.statistic, claim.limit, &values),
+            points: values.len(),
+            is_written: texts[&file].contains(&words(&claim.text)),
+            command: record.header.command.clone(),
+            made: format!(
+                "{}, commit {}",
+                record.header.date.get(..10).unwrap_or_default(),
+                &commit[..commit.len().min(7)]
+            ),
+            claim,
+        });
+    }
+    Ok(judged)
+}
+
+/// A text as it reads, wherever its lines end.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What is computed at each point that the claim is about.
+fn values(claim: &Claim, record: &SweepRecord) -> Result<Vec<f64>, String> {
+    if claim.against.is_none() != (claim.quantity == Quantity::Microseconds) {
+        return Err(String::from("a time in microseconds stands alone, and all else against something"));
+    }
+    let (from, up_to) = (size(claim.from.as_deref())?, size(claim.up_to.as_deref())?);
+    let is_asked = |row: &&SweepRow| {
+        let bytes = row.element.bytes();
+        row.status == Status::Measured
+            && is_among(&claim.types, &row.element)
+            && is_among(&claim.problems, &row.problem)
+            && (claim.segments.is_empty() || row.segment_elements.is_some_and(|all| claim.segments.contains(&all)))
+            && from.as_ref().is_none_or(|size| row.n >= size(bytes))
+            && up_to.as_ref().is_none_or(|size| row.n <= size(bytes))
+    };
+    // Copies have no mode and stand beside each.
+    let mut others: BTreeMap<(PointKey, Option<Mode>), f64> = BTreeMap::new();
+    for row in record.rows.iter().filter(is_asked) {
+        let is_other = match claim.against.as_deref() {
+            Some("peers") => row.kind == Kind::Peer,
+            Some(name) => row.subject == name,
+            None => false,
+        };
+        if let Some(time) = time(row, claim).filter(|_| is_other) {
+            let least = others.entry((row.point(), row.mode)).or_insert(time);
+            *least = least.min(time);
+        }
+    }
+    let of_subject = record.rows.iter().filter(is_asked).filter(|row| row.subject == claim.subject);
+    let mut values = Vec::new();
+    for row in
+        of_subject.filter(|row| claim.modes.is_empty() || row.mode.is_some_and(|mode| claim.modes.contains(&mode)))
+    {
+        let Some(time) = time(row, claim) else { continue };
+        let other = others.get(&(row.point(), row.mode)).or_else(|| others.get(&(row.point(), None)));
+        values.extend(match (claim.quantity, other) {
+            (Quantity::Microseconds, _) => Some(time / 1e3),
+            (_, None) => None,
+            (Quantity::TimesAsLong, Some(other)) => Some(time / other),
+            (Quantity::TimesAsFast, Some(other)) => Some(other / time),
+            (Quantity::Percent, Some(other)) => Some(100.0 * other / time),
+        });
+    }
+    Ok(values)
+}
+
+fn is_among<T: PartialEq>(asked: &[T], one: &T) -> bool {
+    asked.is_empty() || asked.contains(one)
+}
+
+/// Elements of a size, by the bytes of one.
+type Size = Box<dyn Fn(usize) -> u64>;
+
+fn size(text: Option<&str>) -> Result<Option<Size>, String> {
+    let Some(text) = text.map(str::to_owned) else { return Ok(None) };
+    // What is a size for one type is one for all.
+    parse_array_size(&text, 1).map_err(|error: SizeError| error.to_string())?;
+    Ok(Some(Box::new(move |bytes| parse_array_size(&text, bytes).unwrap_or(0))))
+}
+
+/// What the events said, with or without the empty frame around a cold run. A copy in a graph is the faster of that and the one on a
+/// stream: of large arrays `cudaMemcpy` is slower in a graph.
+fn time(row: &SweepRow, claim: &Claim) -> Option<f64> {
+    let figure = claim.figure;
+    let frame = |figure: &FigureRecord| figure.empty_frame_ns.filter(|_| !claim.net_of_frame).unwrap_or(0.0);
+    let of = |figure: Figure| {
+        let figure = row.figure(figure)?;
+        Some(figure.median_ns.filter(|&median| median > 0.0)? + frame(figure))
+    };
+    let of_stream = if row.kind == Kind::Copy && figure == Figure::Graph { of(Figure::Stream) } else { None };
+    Some(of(figure)?.min(of_stream.unwrap_or(f64::INFINITY)))
+}
+
+/// What is said of all values; nothing of none.
+fn of_all(statistic: Statistic, limit: f64, values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let count = |is_counted: &dyn Fn(f64) -> bool| sorted.iter().filter(|&&value| is_counted(value)).count() as f64;
+    let (first, last) = (*sorted.first()?, *sorted.last()?);
+    Some(match statistic {
+        Statistic::Least => first,
+        Statistic::Most => last,
+        Statistic::Median => f64::midpoint(sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]),
+        Statistic::Points => sorted.len() as f64,
+        Statistic::Below => count(&|value| value < limit),
+        Statistic::Above => count(&|value| value > limit),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_of_no_points_is_nothing() {
+        for &statistic in Statistic::ALL {
+            assert_eq!(of_all(statistic, 1.0, &[]), None);
+        }
+        let values = [1.5, 0.5, 1.0, 2.0];
+        let all = Statistic::ALL.iter().map(|&statistic| of_all(statistic, 1.0, &values).unwrap());
+        assert_eq!(all.collect::<Vec<_>>(), [0.5, 2.0, 1.25, 4.0, 1.0, 2.0]);
+        assert_eq!(words("one\n  two\tthree "), "one two three");
+    }
+}
