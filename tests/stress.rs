@@ -377,7 +377,7 @@ fn the_program_draws_cases_of_problems_and_says_where_it_cannot() {
     let elsewhere = ["--problem", "columns", "--mutant", "alone_where_rows_are_cut"];
     let (code, _, why) = run(&elsewhere);
     assert!(code == Some(2) && why.contains("no case of these problems can show"), "{why}");
-    let on_gpu = ["--device", "cuda", "--mutant", "await_last_publications_load_acquire_weakened"];
+    let on_gpu = ["--device", "cuda", "--mutant", "dealt_published_to_itself"];
     let (code, _, why) = run(&on_gpu);
     assert!(code == Some(2) && why.contains("no case on one GPU can show"), "{why}");
     let (_, _, why) = run(&["--replay", &format!("thread-sanitizer {case}")]);
