@@ -1,5 +1,5 @@
-//! What a program waits for on the host: a new scanner and its first scan, with an empty folder of compiled kernels and with one
-//! that has them, each in a process of its own; and a call until it returns, with cudarc's event tracking as it comes and
+//! What a program waits for on the host: a new scanner and its first scan, three times with an empty folder of compiled kernels
+//! and three times with one that has them, each in a process of its own; and a call until it returns, with cudarc's event tracking as it comes and
 //! without. Needs a GPU.
 //!
 //!     cargo bench --bench call
@@ -22,7 +22,6 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 const ELEMENTS: usize = 1024;
 const ROUNDS: usize = 101;
 const CALLS: u32 = 64;
-const PROCESSES: usize = 3;
 /// The argument of a process that starts, says how long it took, and ends.
 const START: &str = "--start";
 
@@ -91,15 +90,14 @@ fn main() -> Outcome<()> {
         return Ok(());
     }
     toolkit::probe_driver()?;
-    let folder = tempfile::tempdir()?;
     println!("{:<8}{:>9} {:>9} {:>11}   ms", "kernels", "context", "scanner", "first scan");
-    for process in 0..=PROCESSES {
-        let child =
-            Command::new(std::env::current_exe()?).arg(START).env("LOOKBACK_CACHE_DIR", folder.path()).output()?;
+    let folders = [tempfile::tempdir()?, tempfile::tempdir()?, tempfile::tempdir()?];
+    for (kept, folder) in ["none", "kept"].iter().flat_map(|kept| folders.iter().map(move |folder| (kept, folder))) {
+        let program = std::env::current_exe()?;
+        let child = Command::new(program).arg(START).env("LOOKBACK_CACHE_DIR", folder.path()).output()?;
         if !child.status.success() {
             return Err(String::from_utf8_lossy(&child.stderr).trim().to_owned().into());
         }
-        let kept = if process == 0 { "none" } else { "kept" };
         print!("{kept:<8}{}", String::from_utf8_lossy(&child.stdout));
     }
     println!("\n{:<24}{:>6} {:>15}   us", "event tracking", "call", "and waited for");

@@ -1,0 +1,67 @@
+#!/bin/sh
+# Makes on this machine's GPU the records that README and docs speak of, draws them, and says what is faster or slower than in the
+# committed ones. What was interrupted goes on by the same command.
+#
+#     scripts/reproduce.sh FOLDER [NAME ...]      # names of sweeps, all but tune, stress and mutants where none is given
+#
+# Needs an NVIDIA GPU with its driver, nvcc for the rivals (scripts/install-cuda.sh brings it), and the program of
+# `cargo build --release --features peers`. Seconds are those of one H200 and a host of 16 cores, compilation included.
+set -eu
+
+usage="usage: scripts/reproduce.sh FOLDER [NAME ...], from the folder of the repository; names: all of those in this script"
+[ $# -ge 1 ] && [ -f sweeps/between.toml ] || { echo "$usage" >&2; exit 2; }
+folder=$1
+shift
+lookback=${LOOKBACK:-target/release/lookback}
+[ -x "$lookback" ] || { echo "no $lookback: cargo build --release --features peers, or name the program in LOOKBACK" >&2; exit 2; }
+
+# name, seconds, command
+all="selftest 20 sweep selftest
+size 220 sweep size
+between 70 sweep sweeps/between.toml
+types 60 sweep types
+vt 120 sweep vt
+seeds 20 sweep seeds
+problems 520 sweep problems
+columns 160 sweep sweeps/columns.toml
+compaction 500 sweep sweeps/compaction.toml
+sorting 180 sweep sweeps/sorting.toml
+moves 80 sweep sweeps/moves.toml
+targets 180 compare --sweep targets
+tune 300 tune
+stress 100 stress --device cuda --problem all --runs 1M --seconds 90
+mutants 3600 stress --mutants --device cuda"
+
+names=${*:-selftest size between types vt seeds problems columns compaction sorting moves targets}
+total=0
+for name in $names; do
+  line=$(printf '%s\n' "$all" | grep "^$name ") || { echo "there is no '$name'; $usage" >&2; exit 2; }
+  total=$((total + $(printf '%s' "$line" | cut -d' ' -f2)))
+done
+echo "about $(((total + 59) / 60)) minutes for: $names" >&2
+mkdir -p "$folder"
+for name in $names; do
+  command=$(printf '%s\n' "$all" | grep "^$name " | cut -d' ' -f3-)
+  # A finished record is kept, and one that was interrupted is gone on with.
+  if ls "$folder/$name"-*.jsonl.gz >/dev/null 2>&1; then
+    echo "== $name is there" >&2
+    continue
+  fi
+  case $name in
+    selftest | stress) into= ;;
+    tune) into="--output $folder/my-table.toml" ;;
+    mutants) into="--output $folder/mutants.json" ;;
+    *) into="--output $folder" ;;
+  esac
+  if ls "$folder/$name"-*.jsonl >/dev/null 2>&1; then
+    into="$into --resume"
+  fi
+  echo "== lookback $command $into" >&2
+  code=0
+  # shellcheck disable=SC2086 # words
+  "$lookback" $command $into || code=$?
+  # 4: right, and a target was missed.
+  [ $code = 0 ] || [ $code = 4 ] || exit $code
+done
+"$lookback" report "$folder"
+"$lookback" compare-records reports "$folder" || true
