@@ -442,7 +442,7 @@ fn the_committed_candidates_are_at_every_size_and_none_is_at_a_size_twice() {
     assert_eq!(points.len(), TYPES.len() * 28);
     for point in &points {
         let candidates = point.entries.iter().filter(|entry| entry.subject.scan().is_some()).count();
-        assert!((3..=60).contains(&candidates), "{} at {}: {candidates}", point.workload, point.n);
+        assert!((3..=72).contains(&candidates), "{} at {}: {candidates}", point.workload, point.n);
         for entry in &point.entries {
             assert_eq!(entry.figures.len(), 3, "a table rests on three figures");
             let alike = point.entries.iter().filter(|other| other.subject == entry.subject).count();

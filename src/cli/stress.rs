@@ -333,12 +333,12 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
         let others = others.iter().map(|detector| detector.name()).collect::<Vec<_>>().join(", ");
         match others.as_str() {
             "" => {}
-            others if arguments.detectors.is_some() || arguments.on_gpu() => {
+            others if arguments.detectors.is_some() => {
                 return Err(CliError::Usage(format!(
-                    "--problem: {others} draws plain scans alone; leave --problem or that detector out"
+                    "--problem: plain scans alone are drawn by {others}; leave --problem out, or what draws no others"
                 )));
             }
-            others => console.remark(&format!("{others} draw plain scans alone, and are not asked")),
+            others => console.remark(&format!("plain scans alone are drawn by {others}, which is not asked")),
         }
     }
     let limits = Limits {

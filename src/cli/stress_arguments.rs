@@ -56,9 +56,9 @@ pub struct StressArguments {
     /// Where to run [default: cpu]
     #[arg(long, value_enum, hide_possible_values = true, value_name = "cpu|cuda")]
     pub device: Option<StressDevice>,
-    /// Problems that cases are drawn of, on the CPU device: reverse, rows, by-key,
-    /// ... (those of compare), or all; in segments of drawn lengths, by strategies
-    /// that scan them. Kernels are compiled when first asked for [default: flat]
+    /// Problems that cases are drawn of: reverse, rows, by-key, ... (those of
+    /// compare), or all; in segments of drawn lengths, by strategies that scan
+    /// them. Kernels are compiled when first asked for [default: flat]
     #[arg(long, value_name = "LIST")]
     pub problem: Option<Names<ProblemKind>>,
     /// Runs to make: launches, each with a schedule of its own; with --mutants

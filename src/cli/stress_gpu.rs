@@ -108,9 +108,8 @@ pub(super) fn campaign(
     stop: &'static AtomicBool,
     console: &mut Console,
 ) -> Result<u8, CliError> {
-    if mutant.is_some_and(|mutant| !StressCase::can_draw(arguments.problems(), mutant)) {
-        let why = "no case on one GPU can show the mutant, which shows over several ranks; leave --device out";
-        return Err(CliError::Usage(why.to_owned()));
+    if let Some(mutant) = mutant.filter(|mutant| !StressCase::can_draw(arguments.problems(), mutant)) {
+        return Err(StressError::CannotShow(mutant).into());
     }
     let palette = if mutant.is_some() { PALETTE_OF_MUTANT } else { palette_of(arguments.runs) };
     let settings = GpuStressSettings {

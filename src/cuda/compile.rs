@@ -304,10 +304,11 @@ const AHEAD: &str = "made ahead";
 
 impl Compiler {
     /// The machine's NVRTC and the user's cache. Where NVRTC lies in a folder that is looked at before the dynamic linker is
-    /// asked (`LOOKBACK_CUDA_HOME`, `CUDA_HOME`, that of `nvcc`), it is loaded by the first kernel that is not in the cache.
+    /// asked (`LOOKBACK_CUDA_HOME`, `CUDA_HOME`, `CUDA_PATH`, that of `nvcc`), it is loaded by the first kernel that is not in the cache.
     ///
     /// # Errors
-    /// When there is no NVRTC; the error says where it was looked for.
+    /// When there is no NVRTC; the error says where it was looked for. That one which is not loaded yet cannot be, the first kernel
+    /// that has to be compiled says.
     pub fn new() -> Result<Self, CudaError> {
         Ok(Self { nvrtc: Some(LazyNvrtc::find()?), cache: Cache::from_environment(), ahead: None })
     }
@@ -466,13 +467,20 @@ impl Compiler {
             return kept.read(key).ok_or_else(missing);
         }
         let key = key_for(architecture, self.nvrtc.as_ref().map_or(AHEAD, LazyNvrtc::identity));
-        let kernel = match self.cache.read(&key) {
+        let kept = match self.cache.read(&key) {
+            Some(kernel) => Some(kernel),
+            None => {
+                // The one that is loaded need not be the one that was looked for.
+                let loaded = key_for(architecture, self.nvrtc()?.identity());
+                (loaded != key).then(|| self.cache.read(&loaded)).flatten()
+            }
+        };
+        let kernel = match kept {
             Some(kernel) => kernel,
             None => {
                 let target = self.supported(architecture)?;
                 let options = kernel_options(target, has_lines, definitions);
                 let kernel = self.compile_best(source, &options, alternatives, target, what)?;
-                // The one that has compiled it need not be the one that was looked for.
                 self.cache.write(&key_for(architecture, self.nvrtc()?.identity()), &kernel);
                 kernel
             }

@@ -405,6 +405,10 @@ impl Nvrtc {
         // SAFETY: two valid pointers to int.
         nvrtc.check(unsafe { (nvrtc.functions.version)(&raw mut major, &raw mut minor) }, "nvrtcVersion")?;
         nvrtc.version = (major, minor);
+        if !nvrtc.path.exists() {
+            // The linker does not say which file it has taken.
+            nvrtc.identity = format!("nvrtc {major}.{minor}");
+        }
         let mut count = 0;
         // SAFETY: a valid pointer to int.
         nvrtc.check(unsafe { (nvrtc.functions.supported_count)(&raw mut count) }, "nvrtcGetNumSupportedArchs")?;
@@ -552,11 +556,16 @@ impl Drop for ProgramGuard<'_> {
     }
 }
 
-/// What tells the compiler in a file from every other. The length tells patch releases apart, which the name need not.
+/// What tells the compiler in a file from every other, without loading it: its length and that of its helpers, whose names say the
+/// version, which its own need not.
 fn identity_of(path: &Path) -> String {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let bytes = std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
-    format!("{}, {bytes} bytes", path.file_name().unwrap_or_default().to_string_lossy())
+    let helpers = path.parent().map_or_else(Vec::new, |folder| sorted_entries(folder, "libnvrtc-builtins.so"));
+    let said = [path].into_iter().chain(helpers).map(|file| {
+        let bytes = std::fs::metadata(&file).map_or(0, |metadata| metadata.len());
+        format!("{} {bytes}", file.file_name().unwrap_or_default().to_string_lossy())
+    });
+    said.collect::<Vec<_>>().join(", ")
 }
 
 /// The machine's NVRTC, which is loaded when something has to be compiled: that takes a tenth of a second, and kernels that are

@@ -100,6 +100,15 @@ pub fn problems_of<'a>(asked: &'a [ProblemKind], mutant: Option<&'static Mutant>
     Cow::Owned(others.filter(is_named).filter(is_asked).collect())
 }
 
+/// A problem of each of these faults, of one after the other: what the kernels as they are run as often as the faults do.
+pub(super) fn problems_of_all(asked: &[ProblemKind], mutants: &[&'static Mutant]) -> Vec<ProblemKind> {
+    let drawn = mutants.iter().zip(0..).filter_map(|(mutant, number): (_, usize)| {
+        let of_mutant = problems_of(asked, Some(mutant));
+        of_mutant.get(number % of_mutant.len().max(1)).copied()
+    });
+    drawn.collect()
+}
+
 /// Whether a strategy scans such problems.
 pub(super) fn takes(strategy: Strategy, workload: Workload) -> bool {
     // The composition that every problem may have.

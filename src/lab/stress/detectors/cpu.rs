@@ -4,7 +4,7 @@ use super::side_by_side::side_by_side;
 use crate::lab::cpu_kernels::kernel_body;
 use crate::lab::stress::cpu::kernels_of;
 use crate::lab::stress::detector::{CannotRun, Cell, Detector, Limits};
-use crate::lab::stress::problems_of;
+use crate::lab::stress::scan_case::problems_of_all;
 use crate::lab::stress::search::{Search, search};
 use crate::lab::stress::{Case, Memory, Mutant};
 use crate::lab::workload::ProblemKind;
@@ -55,11 +55,7 @@ impl Detector for OnCpu {
         });
         // The kernels as they are run as often with each problem as the faults do.
         if !named.is_empty() {
-            let drawn = mutants.iter().zip(0..).filter_map(|(mutant, number): (_, usize)| {
-                let of_mutant = problems_of(&self.problems, Some(mutant));
-                of_mutant.get(number % of_mutant.len().max(1)).copied()
-            });
-            self.of_unmutated = drawn.collect();
+            self.of_unmutated = problems_of_all(&self.problems, mutants);
         }
         Ok(())
     }

@@ -6,6 +6,7 @@ use crate::lab::cuda::CudaDevice;
 use crate::lab::device::Device as _;
 use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Limits};
 use crate::lab::stress::gpu::{GpuStressSettings, StressCase, StressOutcome, child, compile};
+use crate::lab::stress::scan_case::problems_of_all;
 use crate::lab::workload::ProblemKind;
 use std::path::PathBuf;
 
@@ -17,8 +18,8 @@ pub fn palette_of(runs: u64) -> u64 {
     (runs / 2000).clamp(8, 128)
 }
 
-/// Why a detector on one GPU is not asked about a fault.
-pub(super) const NOT_ON_ONE_GPU: &str = "no case of the problems asked for can show the fault on one GPU";
+/// Why one GPU is not asked about a fault.
+pub const NOT_ON_ONE_GPU: &str = "no case of the problems asked for can show the fault on one GPU";
 
 /// The command that runs the case of a failure again.
 pub fn again(case: &str) -> String {
@@ -28,6 +29,8 @@ pub fn again(case: &str) -> String {
 /// Stress on the first GPU.
 pub(super) struct OnGpu {
     pub(super) problems: Vec<ProblemKind>,
+    /// Those that the kernels as they are run.
+    of_unmutated: Vec<ProblemKind>,
     pub(super) program: PathBuf,
     pub(super) gpu: String,
 }
@@ -36,11 +39,13 @@ impl OnGpu {
     pub(super) fn new(problems: &[ProblemKind]) -> Result<Self, String> {
         let device = CudaDevice::open(0).map_err(|error| error.to_string())?;
         let program = child::program().map_err(|error| error.to_string())?;
-        Ok(Self { problems: problems.to_vec(), program, gpu: device.description().name })
+        let (problems, of_unmutated) = (problems.to_vec(), problems.to_vec());
+        Ok(Self { problems, of_unmutated, program, gpu: device.description().name })
     }
 
     fn settings(&self, mutant: Option<&'static Mutant>, limits: &Limits) -> GpuStressSettings {
-        let (seed, problems) = (limits.first_seed, self.problems.clone());
+        let problems = if mutant.is_some() { &self.problems } else { &self.of_unmutated };
+        let (seed, problems) = (limits.first_seed, problems.clone());
         let settings = GpuStressSettings { seed, problems, mutant, ..GpuStressSettings::default() };
         let settings = GpuStressSettings { seconds: limits.time.map(|time| time.as_secs_f64()), ..settings };
         match (mutant, limits.time) {
@@ -58,7 +63,11 @@ impl Detector for OnGpu {
         let compiler = Compiler::new().map_err(|error| error.to_string())?;
         let can_draw = |mutant: &&&'static Mutant| StressCase::can_draw(&self.problems, mutant);
         let cases_of = |&mutant: &&'static Mutant| self.settings(Some(mutant), limits).palette_cases();
-        let cases: Vec<StressCase> = mutants.iter().filter(can_draw).flat_map(cases_of).collect();
+        let shown: Vec<&'static Mutant> = mutants.iter().filter(can_draw).copied().collect();
+        let cases: Vec<StressCase> = shown.iter().flat_map(cases_of).collect();
+        if !shown.is_empty() {
+            self.of_unmutated = problems_of_all(&self.problems, &shown);
+        }
         compile(&compiler, device.architecture(), &cases).map(|_| ()).map_err(|error| error.to_string())
     }
 

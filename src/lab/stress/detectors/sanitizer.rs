@@ -6,6 +6,7 @@ use crate::kernels::mutant::Mutant;
 use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Limits};
 use crate::lab::stress::gpu::StressCase;
 use crate::lab::stress::gpu::sanitizer::{SanitizerReport, Tool, find, sanitize};
+use crate::lab::stress::scan_case::problems_of_all;
 use crate::lab::workload::ProblemKind;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -18,6 +19,8 @@ const SANITIZERS_AT_ONCE: usize = 12;
 /// Every tool over a few runs of stress on the first GPU.
 pub(super) struct UnderSanitizer {
     problems: Vec<ProblemKind>,
+    /// Those that the kernels as they are run.
+    of_unmutated: Vec<ProblemKind>,
     program: PathBuf,
     gpu: String,
     reports: HashMap<&'static str, Vec<Result<SanitizerReport, String>>>,
@@ -26,8 +29,8 @@ pub(super) struct UnderSanitizer {
 impl UnderSanitizer {
     pub(super) fn new(problems: &[ProblemKind]) -> Result<Self, String> {
         find().ok_or("compute-sanitizer was not found on the path, nor in CUDA_HOME or /usr/local/cuda")?;
-        let OnGpu { problems, program, gpu } = OnGpu::new(problems)?;
-        Ok(Self { problems, program, gpu, reports: HashMap::new() })
+        let OnGpu { problems, program, gpu, .. } = OnGpu::new(problems)?;
+        Ok(Self { of_unmutated: problems.clone(), problems, program, gpu, reports: HashMap::new() })
     }
 
     fn can_draw(&self, mutant: &'static Mutant) -> bool {
@@ -45,7 +48,8 @@ impl UnderSanitizer {
             mutants.iter().flat_map(|&mutant| Tool::ALL.iter().map(move |&tool| (tool, mutant))).collect();
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         side_by_side(&work, processors.min(SANITIZERS_AT_ONCE), |(tool, mutant)| {
-            let report = sanitize(&self.program, tool, &self.problems, mutant, runs, limits);
+            let problems = if mutant.is_some() { &self.problems } else { &self.of_unmutated };
+            let report = sanitize(&self.program, tool, problems, mutant, runs, limits);
             (mutant, report.map_err(|error| error.to_string()))
         })
     }
@@ -54,7 +58,11 @@ impl UnderSanitizer {
 impl Detector for UnderSanitizer {
     /// Most of a process's time is its start: that of all goes on side by side.
     fn prepare(&mut self, mutants: &[&'static Mutant], limits: &Limits) -> Result<(), String> {
-        let all: Vec<_> = mutants.iter().copied().filter(|mutant| self.can_draw(mutant)).map(Some).collect();
+        let shown: Vec<&'static Mutant> = mutants.iter().copied().filter(|mutant| self.can_draw(mutant)).collect();
+        if !shown.is_empty() {
+            self.of_unmutated = problems_of_all(&self.problems, &shown);
+        }
+        let all: Vec<_> = shown.into_iter().map(Some).collect();
         for (mutant, report) in self.examine_all(&all, SANITIZED_RUNS, limits) {
             if let Some(mutant) = mutant {
                 self.reports.entry(&mutant.name).or_default().push(report);

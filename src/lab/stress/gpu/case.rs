@@ -105,11 +105,17 @@ impl StressCase {
         mutant: Option<&'static Mutant>,
         scale: Scale,
     ) -> Self {
-        let mut draw = Draw::for_purpose(seed, 2 * (index % palette.max(1)));
-        // `can_draw` says whether a mutant leaves anything to draw.
-        let (workload, request) = drawn(|| Self::draw_kernel(&mut draw, problems, mutant));
-        let mut draw = Draw::for_purpose(seed, 2 * index + 1);
-        drawn(|| Self::draw_disturbance(&mut draw, mutant, (workload, request), scale))
+        const ATTEMPTS: usize = 100;
+        let mut of_kernel = Draw::for_purpose(seed, 2 * (index % palette.max(1)));
+        loop {
+            // `can_draw` says whether a mutant leaves anything to draw.
+            let Some(kernel) = Self::draw_kernel(&mut of_kernel, problems, mutant) else { continue };
+            let mut draw = Draw::for_purpose(seed, 2 * index + 1);
+            let mut disturbed = (0..ATTEMPTS).map(|_| Self::draw_disturbance(&mut draw, mutant, kernel, scale));
+            if let Some(case) = disturbed.find_map(|case| case) {
+                return case;
+            }
+        }
     }
 
     /// Whether any case of these problems can be drawn at all where a mutant says that it can show.
@@ -181,6 +187,9 @@ impl StressCase {
         let is_small = scale == Scale::Small;
         let seed = draw.word();
         place(draw, workload, &mut request, needs(Need::InPlace), needs(Need::Misaligned));
+        if needs(Need::InPlace) && !request.in_place {
+            return None;
+        }
         let mut sizes = draw_sizes(draw, workload, &request, needs(Need::Windows), needs(Need::Partial), is_small);
         let longest = sizes.iter().max().copied().unwrap_or(1);
         (workload, request.n) = in_drawn_segments(draw, workload, longest, tile_elements(&request));
@@ -310,15 +319,6 @@ impl StressCase {
 const INPUT_APART: u64 = 1 << 40;
 const OUTPUT_APART: u64 = 1 << 50;
 
-/// The first thing that can be drawn.
-fn drawn<T>(mut draw: impl FnMut() -> Option<T>) -> T {
-    loop {
-        if let Some(drawn) = draw() {
-            return drawn;
-        }
-    }
-}
-
 fn place(draw: &mut Draw, workload: Workload, request: &mut ScanRequest, in_place: bool, is_misaligned: bool) {
     let (input, output) = (workload.input(), workload.element());
     let can_replace = input == output && workload.stores_in_place();
@@ -347,9 +347,9 @@ fn draw_sizes(
     is_small: bool,
 ) -> Vec<u64> {
     let tile = tile_elements(request);
-    // A matrix may need up to twice as many elements to have whole rows.
+    // A matrix may need more elements to have whole rows.
     let most_elements = if workload.is_plain() { MAXIMUM_ELEMENTS } else { MAXIMUM_ELEMENTS / 2 };
-    let most = (most_elements / tile - 2).max(2);
+    let most = (most_elements / tile).saturating_sub(2).max(2);
     let smallest = if windows { request.strategy.row().stress.windows.gpu_tiles } else { 1 };
     let lead = u64::from(request.input_offset) / workload.input().bytes() as u64;
     let count = if is_small { 2 } else { 1 + draw.below(3) };

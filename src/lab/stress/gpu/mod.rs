@@ -65,6 +65,9 @@ pub enum StressError {
     /// A line that is no case.
     #[error(transparent)]
     Case(#[from] CaseError),
+    /// A fault that no case can show.
+    #[error("no case of the problems asked for can show the mutant {0} on one GPU; leave --problem or --device out")]
+    CannotShow(&'static Mutant),
     /// A process of its own could not be started or said nothing.
     #[error("a process for stress failed: {0}")]
     Process(String),
@@ -75,11 +78,14 @@ pub enum StressError {
 /// After a hang or a lost context nothing of CUDA is freed: the process should end.
 ///
 /// # Errors
-/// When CUDA is missing or a kernel does not compile.
+/// When CUDA is missing, a kernel does not compile, or no case can show the fault.
 pub fn stress(
     settings: &GpuStressSettings,
     progress: &mut dyn FnMut(&GpuStressProgress),
 ) -> Result<GpuStressReport, StressError> {
+    if let Some(mutant) = settings.mutant.filter(|&mutant| !StressCase::can_draw(settings.problems(), mutant)) {
+        return Err(StressError::CannotShow(mutant));
+    }
     // Where the GPU lacks what a case needs, the next one that it can run.
     let next = |index, architecture| {
         let mut from_here = (index..).take(settings.palette.max(1) as usize).map(|index| settings.draw(index));
@@ -104,7 +110,8 @@ pub fn reproduce(
     run_cases(&settings, std::slice::from_ref(&case), &|index, _| again(index), progress)
 }
 
-/// Compiles the kernels of these cases, but those that the architecture cannot run, on all cores, into the compiler's cache. Returns how many there are.
+/// Compiles the kernels of these cases, but those that the architecture cannot run, on all cores, into the compiler's cache. Returns
+/// how many there are.
 ///
 /// # Errors
 /// When a kernel does not compile.

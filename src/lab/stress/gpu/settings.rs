@@ -18,7 +18,7 @@ pub struct GpuStressSettings {
     pub seconds: Option<f64>,
     /// What everything is drawn from.
     pub seed: u64,
-    /// What is scanned: cases are of one of these, or of those that the fault shows in.
+    /// What is scanned: cases are of one of these, or of those that the fault shows in. None stands for the plain scan.
     pub problems: Vec<ProblemKind>,
     /// The fault that the kernels or the host are to have.
     pub mutant: Option<&'static Mutant>,
@@ -53,7 +53,12 @@ impl GpuStressSettings {
     }
 
     pub(super) fn draw(&self, index: u64) -> StressCase {
-        StressCase::draw(&self.problems, self.seed, index, self.palette, self.mutant, self.pace().scale)
+        StressCase::draw(self.problems(), self.seed, index, self.palette, self.mutant, self.pace().scale)
+    }
+
+    /// What cases are drawn of.
+    pub(super) fn problems(&self) -> &[ProblemKind] {
+        if self.problems.is_empty() { PLAIN } else { &self.problems }
     }
 
     /// The cases that are drawn first: what their kernels are is what all later cases use.
