@@ -257,7 +257,7 @@ mod tests {
             &["--quiet"],
             &["problem", "device", "runs", "seconds", "seed", "memory", "threads", "mutant", "format"],
         ),
-        (Mode::CampaignOnGpu, &["--device=cuda"], &["runs", "seconds", "seed", "mutant", "format", "quiet"]),
+        (Mode::CampaignOnGpu, &["--device=cuda"], &["problem", "runs", "seconds", "seed", "mutant", "format", "quiet"]),
     ];
 
     fn parse(words: &[&str]) -> Option<StressArguments> {
