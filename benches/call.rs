@@ -1,6 +1,6 @@
 //! What a program waits for on the host: a new scanner and its first scan, three times with an empty folder of compiled kernels
-//! and three times with one that has them, each in a process of its own; and a call until it returns, with cudarc's event tracking as it comes and
-//! without. Needs a GPU.
+//! and three times with one that has them, each in a process of its own; and a call until it returns, with cudarc's event
+//! tracking as it comes and without. Needs a GPU.
 //!
 //!     cargo bench --bench call
 //!

@@ -34,9 +34,11 @@ fn judge(claim: &str, record: &Path) -> Result<bool, ClaimError> {
 }
 
 const CLAIM: &str = r#"
-[[claim]]
+[[sentence]]
 file = "text.md"
 text = "faster at 216 sizes"
+
+[[sentence.claims]]
 record = "record.jsonl.gz"
 against = "peers"
 figure = "graph"
@@ -71,7 +73,7 @@ fn a_claim_holds_as_long_as_its_text_and_its_number_do() {
         ("\"times-as-fast\"", "\"parsecs\"", "parsecs"),
         ("value = 216", "value = 216\nfrom = \"some\"", "2^"),
         ("value = 216", "value = 216\ncolour = \"red\"", "colour"),
-        (CLAIM, "claim = []", "no claims"),
+        (CLAIM, "sentence = []", "no claims"),
     ] {
         let error = changed(from, to).expect_err(to).to_string();
         assert!(error.contains(says), "{to}: {error}");

@@ -37,7 +37,7 @@ pub fn claims(arguments: &ClaimsArguments) -> Result<u8, CliError> {
 
 /// What became of one.
 fn lines(judged: &Judged) -> String {
-    let Judged { claim, found, points, is_written, command, made } = judged;
+    let Judged { file, text, claim, found, points, is_written, command, made } = judged;
     let verdict = if judged.holds() { "holds" } else { "FAILS" };
     let found = found.map_or("nothing".to_owned(), |found| significant(found, 7));
     let against = claim.against.as_deref().map_or(String::new(), |other| format!(" by {other}"));
@@ -48,8 +48,8 @@ fn lines(judged: &Judged) -> String {
     let gone = if *is_written { "" } else { "; the text is not there" };
     let what = format!(
         "{}: \u{201c}{}\u{201d}: {}{limit} {} of {}{against}, {}, at {points} points: {found}, claimed {}{gone}",
-        claim.file.display(),
-        claim.text,
+        file.display(),
+        text,
         claim.statistic,
         claim.quantity,
         claim.subject,

@@ -466,23 +466,23 @@ impl Compiler {
                 || CudaError::NotMadeAhead { what: what(), architecture, folder, remarks: kept.warnings().join("; ") };
             return kept.read(key).ok_or_else(missing);
         }
-        let key = key_for(architecture, self.nvrtc.as_ref().map_or(AHEAD, LazyNvrtc::identity));
-        let kept = match self.cache.read(&key) {
-            Some(kernel) => Some(kernel),
-            None => {
-                // The one that is loaded need not be the one that was looked for.
-                let loaded = key_for(architecture, self.nvrtc()?.identity());
-                (loaded != key).then(|| self.cache.read(&loaded)).flatten()
-            }
-        };
-        let kernel = match kept {
+        let looked_for = key_for(architecture, self.nvrtc.as_ref().map_or(AHEAD, LazyNvrtc::identity));
+        let kernel = match self.cache.read(&looked_for) {
             Some(kernel) => kernel,
             None => {
-                let target = self.supported(architecture)?;
-                let options = kernel_options(target, has_lines, definitions);
-                let kernel = self.compile_best(source, &options, alternatives, target, what)?;
-                self.cache.write(&key_for(architecture, self.nvrtc()?.identity()), &kernel);
-                kernel
+                // The compiler that is loaded need not be the one that was looked for.
+                let key = key_for(architecture, self.nvrtc()?.identity());
+                let kept = if key == looked_for { None } else { self.cache.read(&key) };
+                match kept {
+                    Some(kernel) => kernel,
+                    None => {
+                        let target = self.supported(architecture)?;
+                        let options = kernel_options(target, has_lines, definitions);
+                        let kernel = self.compile_best(source, &options, alternatives, target, what)?;
+                        self.cache.write(&key, &kernel);
+                        kernel
+                    }
+                }
             }
         };
         if let Some((folder, key)) = ahead {

@@ -401,9 +401,7 @@ impl Scanner {
     ) -> Result<Option<(ScanRequest, Addresses)>, CudaError> {
         let prepared = call.prepare(mode, self.strategy, self.config, &self.tuning);
         let prepared = prepared.map_err(|error| ConfigError::from(Box::new(error)))?;
-        Ok(prepared.map(|Prepared { request, arrays }| {
-            (request, Addresses { arrays, ..Addresses::between(arrays.inputs[0], arrays.outputs[0]) })
-        }))
+        Ok(prepared.map(Prepared::placed))
     }
 
     /// Compiles, loads and allocates what the scan needs on the stream; returns the bytes of the stream's workspace.

@@ -599,11 +599,12 @@ impl LazyNvrtc {
     /// # Errors
     /// As [`Nvrtc::shared`].
     pub fn load(&self) -> Result<&Nvrtc, CudaError> {
-        if self.loaded.get().is_none() {
-            // Of two that come here at one time both have the process's one.
-            let _ = self.loaded.set(Nvrtc::shared()?);
+        if let Some(nvrtc) = self.loaded.get() {
+            return Ok(nvrtc);
         }
-        Ok(self.loaded.get_or_init(|| unreachable!("it was set above")))
+        // Two threads that come here at one time both have the process's one.
+        let shared = Nvrtc::shared()?;
+        Ok(self.loaded.get_or_init(|| shared))
     }
 
     /// One that is not looked for.

@@ -48,14 +48,22 @@ named! {
     }
 }
 
-/// A sentence and what has to come out for it.
+/// A piece of text and the numbers in it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct Claim {
+#[serde(deny_unknown_fields)]
+pub struct Sentence {
     /// Where the text stands, below the folder above the table's.
     pub file: PathBuf,
     /// The text, whatever lies between its words.
     pub text: String,
+    /// What has to come out for it.
+    pub claims: Vec<Claim>,
+}
+
+/// A number that has to come out of a record.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Claim {
     /// The record, beside the table.
     pub record: PathBuf,
     /// Whose time it is.
@@ -63,8 +71,7 @@ pub struct Claim {
     pub subject: String,
     /// What it stands beside: a subject, or `peers` for the fastest of them at each point.
     pub against: Option<String>,
-    /// Which time. Of a copy in a graph it is the faster of that
-    /// and on a stream.
+    /// Which time. Of a copy in a graph it is the faster of that and the one on a stream.
     pub figure: Figure,
     /// Whether the time of the empty frame around a cold run is taken off.
     #[serde(default)]
@@ -111,7 +118,7 @@ fn auto() -> String {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
-    claim: Vec<Claim>,
+    sentence: Vec<Sentence>,
 }
 
 /// Why claims cannot be judged.
@@ -146,6 +153,10 @@ pub enum ClaimError {
 /// What became of a claim.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
+    /// Where the sentence stands.
+    pub file: PathBuf,
+    /// What it says.
+    pub text: String,
     /// The claim.
     pub claim: Claim,
     /// What the record says, if it has any such point.
@@ -179,41 +190,39 @@ pub fn check(table: &Path) -> Result<Vec<Judged>, ClaimError> {
     let read = |path: &Path| {
         std::fs::read_to_string(path).map_err(|error| unreadable(path, crate::file::reason(&error).to_string()))
     };
-    let Table { claim: claims } =
+    let Table { sentence: sentences } =
         toml::from_str(&read(table)?).map_err(|error| unreadable(table, error.message().to_owned()))?;
-    if claims.is_empty() {
+    if sentences.iter().all(|sentence| sentence.claims.is_empty()) {
         return Err(ClaimError::Empty(table.to_owned()));
     }
     let folder = table.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let (mut texts, mut records) = (HashMap::new(), HashMap::new());
     let mut judged = Vec::new();
-    for claim in claims {
-        let file = folder.join("..").join(&claim.file);
+    for Sentence { file, text, claims } in sentences {
         if !texts.contains_key(&file) {
-            texts.insert(file.clone(), words(&read(&file)?));
+            texts.insert(file.clone(), words(&read(&folder.join("..").join(&file))?));
         }
-        if !records.contains_key(&claim.record) {
-            records.insert(claim.record.clone(), SweepRecord::read(&folder.join(&claim.record))?);
+        let is_written = texts[&file].contains(&words(&text));
+        for claim in claims {
+            if !records.contains_key(&claim.record) {
+                records.insert(claim.record.clone(), SweepRecord::read(&folder.join(&claim.record))?);
+            }
+            let record = &records[&claim.record];
+            let failed = |reason| ClaimError::Claim { file: file.clone(), text: text.clone(), reason };
+            let values = values(&claim, record).map_err(failed)?;
+            let commit = record.header.program.git_commit.as_deref().unwrap_or("unknown");
+            let (date, commit) = (record.header.date.get(..10).unwrap_or_default(), &commit[..commit.len().min(7)]);
+            judged.push(Judged {
+                file: file.clone(),
+                text: text.clone(),
+                found: of_all(claim.statistic, claim.limit, &values),
+                points: values.len(),
+                is_written,
+                command: record.header.command.clone(),
+                made: format!("{date}, commit {commit}"),
+                claim,
+            });
         }
-        let record = &records[&claim.record];
-        let values = values(&claim, record).map_err(|reason| ClaimError::Claim {
-            file: claim.file.clone(),
-            text: claim.text.clone(),
-            reason,
-        })?;
-        let commit = record.header.program.git_commit.as_deref().unwrap_or("unknown");
-        judged.push(Judged {
-            found: of_all(claim.statistic, claim.limit, &values),
-            points: values.len(),
-            is_written: texts[&file].contains(&words(&claim.text)),
-            command: record.header.command.clone(),
-            made: format!(
-                "{}, commit {}",
-                record.header.date.get(..10).unwrap_or_default(),
-                &commit[..commit.len().min(7)]
-            ),
-            claim,
-        });
     }
     Ok(judged)
 }

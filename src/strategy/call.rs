@@ -1,7 +1,7 @@
 //! One run of a scan that a user has defined: its arrays by address, wherever they lie, checked before anything is launched.
 
 use super::call_error::CallError;
-use super::launch::{Arrays, WholeNumbers};
+use super::launch::{Addresses, Arrays, WholeNumbers};
 use super::plan::ScanRequest;
 use super::tuning::{Resolved, Tuning};
 use super::{Mode, ScanConfig, Strategy, StrategyChoice};
@@ -106,6 +106,14 @@ pub(crate) struct Call {
 pub(crate) struct Prepared {
     pub request: ScanRequest,
     pub arrays: Arrays,
+}
+
+impl Prepared {
+    /// What is launched, and where the user's arrays lie.
+    pub fn placed(self) -> (ScanRequest, Addresses) {
+        let Self { request, arrays } = self;
+        (request, Addresses { arrays, ..Addresses::between(arrays.inputs[0], arrays.outputs[0]) })
+    }
 }
 
 impl Call {

@@ -9,6 +9,7 @@ use crate::lab::cuda::inputs::OtherInputs;
 use crate::lab::dataset::Dataset;
 use crate::lab::measure::point::Point;
 use crate::lab::verify::{Verification, verify};
+use crate::strategy::call::Prepared;
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::ScanRequest;
 
@@ -74,13 +75,8 @@ impl Uploaded {
         request: &ScanRequest,
     ) -> Result<(ScanRequest, Addresses), CudaError> {
         let (input, output) = (gpu.input.address(), gpu.output.address());
-        Ok(match self.others.prepare(&self.dataset, request, input, output)? {
-            Some(prepared) => {
-                let arrays = prepared.arrays;
-                (prepared.request, Addresses { arrays, ..Addresses::between(arrays.inputs[0], arrays.outputs[0]) })
-            }
-            None => (*request, Addresses::between(input, output)),
-        })
+        let prepared = self.others.prepare(&self.dataset, request, input, output)?;
+        Ok(prepared.map_or_else(|| (*request, Addresses::between(input, output)), Prepared::placed))
     }
 
     /// Fills what the copies write, in stream order.

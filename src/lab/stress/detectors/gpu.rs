@@ -19,7 +19,7 @@ pub fn palette_of(runs: u64) -> u64 {
 }
 
 /// Why one GPU is not asked about a fault.
-pub const NOT_ON_ONE_GPU: &str = "no case of the problems asked for can show the fault on one GPU";
+pub(super) const NOT_ON_ONE_GPU: &str = "no case of the problems asked for can show the fault on one GPU";
 
 /// The command that runs the case of a failure again.
 pub fn again(case: &str) -> String {

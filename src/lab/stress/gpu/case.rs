@@ -11,6 +11,7 @@ use crate::lab::stress::scan_case::{
 use crate::lab::stress::workspace::WorkspaceStart;
 use crate::lab::workload::{ProblemKind, Workload};
 use crate::names::named;
+use crate::strategy::call::Prepared;
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{Plan, ScanRequest};
 use crate::strategy::{Blocks, ConfigError, Descriptor, Mode, Stress};
@@ -280,13 +281,7 @@ impl StressCase {
         let request = ScanRequest { problem: workload.problem(n), n, ..self.request };
         let prepared =
             workload.prepare(&request, inputs, output).map_err(|error| ConfigError::from(Box::new(error)))?;
-        Ok(match prepared {
-            Some(prepared) => {
-                let arrays = prepared.arrays;
-                (prepared.request, Addresses { arrays, ..Addresses::between(arrays.inputs[0], arrays.outputs[0]) })
-            }
-            None => (request, Addresses::between(inputs[0], output)),
-        })
+        Ok(prepared.map_or_else(|| (request, Addresses::between(inputs[0], output)), Prepared::placed))
     }
 
     /// The plans of its sizes.
