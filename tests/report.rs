@@ -9,7 +9,7 @@ use common::{H100, PEER_SCANS, committed};
 use lookback::element::{ElementType, Operator};
 use lookback::lab::measure::environment::{Machine, NvmlFacts};
 use lookback::lab::measure::point::{Kind, Point, Subject};
-use lookback::lab::measure::record::{FigureRecord, Finished, PointDone, Status, SweepHeader, SweepRow};
+use lookback::lab::measure::record::{Beside, FigureRecord, Finished, PointDone, Status, SweepHeader, SweepRow};
 use lookback::lab::measure::sampling::Figure;
 use lookback::lab::measure::stopping::Stop;
 use lookback::lab::measure::sweep::SweepFile;
@@ -156,7 +156,7 @@ fn record(folder: &Path, sweep: &str) -> PathBuf {
             }
             recorder.row(row(&point, &entry.subject, &entry.figures, &mut copies)).unwrap();
         }
-        recorder.point(PointDone::new(point.key(), 1, None, 1.0)).unwrap();
+        recorder.point(PointDone::new(point.key(), 1, Beside::default(), 1.0)).unwrap();
     }
     let finished = Finished { seconds: 100.0, median_clock_mhz: Some(1980.0), temperature_celsius: Some(40) };
     recorder.finish(finished).unwrap()

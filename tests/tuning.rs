@@ -10,7 +10,9 @@ use common::{FINISHED, H100, committed, recorder};
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::gpu::Architecture;
 use lookback::lab::measure::point::{Offsets, Point, PointKey, Subject};
-use lookback::lab::measure::record::{FigureRecord, Pass, PointDone, Status, SweepHeader, SweepRecord, SweepRow};
+use lookback::lab::measure::record::{
+    Beside, FigureRecord, Pass, PointDone, Status, SweepHeader, SweepRecord, SweepRow,
+};
 use lookback::lab::measure::run::SubjectFacts;
 use lookback::lab::measure::sampling::Figure;
 use lookback::lab::measure::stopping::Stop;
@@ -99,7 +101,7 @@ fn record(folder: &Path, rows: Vec<SweepRow>) -> PathBuf {
     }
     for n in sizes {
         let key = PointKey::new(i32_sum().into(), n, Offsets::default());
-        let point = PointDone::new(key, 1, None, 1.0);
+        let point = PointDone::new(key, 1, Beside::default(), 1.0);
         recorder.point(point).expect("a point is kept");
     }
     recorder.finish(FINISHED).expect("a record")

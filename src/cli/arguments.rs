@@ -236,9 +236,15 @@ pub struct CompareArguments {
     /// Measure the sweep `targets` on a GPU instead, and say which targets it reaches
     #[arg(long, value_name = "targets", help_heading = "Targets")]
     pub sweep: Option<String>,
-    /// Judge this record of the sweep; no GPU is needed
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "resume"], help_heading = "Targets")]
-    pub record: Option<PathBuf>,
+    /// Judge these records of the sweep, one a process; no GPU is needed
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["output", "resume"],
+        help_heading = "Targets")]
+    pub record: Vec<PathBuf>,
+    /// Which of several processes this is: the first measures all, others what shows
+    /// how far processes differ [default: 1]
+    #[arg(long, value_name = "K", conflicts_with = "record",
+        value_parser = clap::value_parser!(u32).range(1..), help_heading = "Targets")]
+    pub process: Option<u32>,
     /// List every figure that misses a target
     #[arg(long, short, help_heading = "Targets")]
     pub verbose: bool,
@@ -283,7 +289,8 @@ impl CompareArguments {
     /// When there is one.
     pub(super) fn check_without_sweep(&self) -> Result<(), CliError> {
         let found = [
-            (self.record.is_some(), "--record FILE is judged by targets"),
+            (!self.record.is_empty(), "--record FILE is judged by targets"),
+            (self.process.is_some(), "--process K is one of several that measure targets"),
             (self.verbose, "--verbose lists the figures that miss a target"),
         ];
         match found.into_iter().find(|(is_there, _)| *is_there) {

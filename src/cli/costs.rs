@@ -30,6 +30,7 @@ use std::time::Duration;
 #[command(
     mut_arg("sweep", |arg| arg.hide(true)),
     mut_arg("record", |arg| arg.hide(true)),
+    mut_arg("process", |arg| arg.hide(true)),
     mut_arg("verbose", |arg| arg.hide(true)),
     mut_arg("problem", |arg| arg.hide(true)),
     mut_arg("shape", |arg| arg.hide(true)),
@@ -66,7 +67,8 @@ pub fn costs(arguments: CostsArguments) -> Result<u8, CliError> {
                    takes it";
     refuse_idle([
         ("--sweep", scans.sweep.is_some(), false, of_compare),
-        ("--record", scans.record.is_some(), false, of_compare),
+        ("--record", !scans.record.is_empty(), false, of_compare),
+        ("--process", scans.process.is_some(), false, of_compare),
         ("--verbose", scans.verbose, false, of_compare),
         ("--save-output", scans.save_output.is_some(), false, of_compare),
         ("--resume", scans.resume, false, of_compare),

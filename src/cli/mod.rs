@@ -1,6 +1,7 @@
 //! The program `lookback`: its command line, what goes to the terminal, and its exit codes.
 
 pub mod arguments;
+pub mod call;
 pub mod claims;
 pub mod compare;
 pub mod console;
@@ -134,6 +135,12 @@ enum Command {
     #[cfg(feature = "cuda")]
     #[command(after_help = KERNELS_AFTER_HELP)]
     Kernels(kernels::KernelsArguments),
+    /// Say what a program waits for on the host: a new scanner, and a call
+    ///
+    /// On a GPU: new processes with compiled kernels kept and without, and calls
+    /// of Scanner::inclusive with cudarc's event tracking and without.
+    #[cfg(feature = "cuda")]
+    Call(call::CallArguments),
     /// Show devices, compilers, caches and versions, and what is missing
     Info,
     /// Render plots and page again from recorded data, or fill a document's tables
@@ -352,6 +359,11 @@ fn run(arguments: Arguments) -> anyhow::Result<u8> {
         Command::Lesson(arguments) => Ok(lesson::lesson(&arguments)?),
         #[cfg(feature = "cuda")]
         Command::Kernels(arguments) => Ok(kernels::kernels(&arguments)?),
+        #[cfg(feature = "cuda")]
+        Command::Call(arguments) => {
+            call::call(&arguments, &mut Console::new(false))?;
+            Ok(EXIT_OK)
+        }
         Command::Info => {
             let mut console = Console::new(false);
             console.print(&info::text())?;

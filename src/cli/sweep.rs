@@ -3,6 +3,7 @@
 use super::arguments::refuse_idle;
 use super::console::Console;
 use super::error::{CliError, EXIT_OK, EXIT_WRONG};
+use crate::lab::measure::call_times::CallTimes;
 use crate::lab::measure::compare::{THRESHOLD, compare_records};
 use crate::lab::measure::environment::{Program, processor};
 use crate::lab::measure::point::{Entry, Point};
@@ -136,7 +137,17 @@ pub fn run_and_record(
     console: &mut Console,
 ) -> Result<u8, CliError> {
     let mut table = Table::default();
-    measure(laboratory, file, output, resume, console, &mut |rows| Some(table.lines(rows))).map(|(code, _)| code)
+    let kept = Keeping { folder: output, resume, call_times: None };
+    measure(laboratory, file, &kept, console, &mut |rows| Some(table.lines(rows))).map(|(code, _)| code)
+}
+
+/// Where a record is kept, and what it has beside the sweep's points.
+pub(super) struct Keeping<'a> {
+    pub(super) folder: &'a Path,
+    /// Whether to go on with one that is there.
+    pub(super) resume: bool,
+    /// What measures the calls on the host, where the record has them.
+    pub(super) call_times: Option<&'a dyn Fn() -> Result<CallTimes, CliError>>,
 }
 
 /// Runs a sweep on a laboratory, prints what `shown` makes of the rows of each point, and keeps the record. Returns the
@@ -144,13 +155,12 @@ pub fn run_and_record(
 pub(super) fn measure(
     laboratory: &mut dyn Laboratory,
     file: SweepFile,
-    output: &Path,
-    resume: bool,
+    kept: &Keeping<'_>,
     console: &mut Console,
     shown: &mut dyn FnMut(&[SweepRow]) -> Option<String>,
 ) -> Result<(u8, PathBuf), CliError> {
-    let (header, opened) = open_record(laboratory, &file, output, resume)?;
-    let recorder = match opened {
+    let (header, opened) = open_record(laboratory, &file, kept.folder, kept.resume)?;
+    let mut recorder = match opened {
         Opened::Recorder(recorder) => *recorder,
         Opened::Finished(path) => {
             console.print(&format!("{} is finished; nothing is left to do\n", path.display()))?;
@@ -169,6 +179,9 @@ pub(super) fn measure(
         in_words(estimate.compile_seconds),
     ));
     console.start_progress(points.iter().map(|point| cost(point, &file)).sum());
+    if let Some(measure) = kept.call_times.filter(|_| recorder.record().call_times.is_none()) {
+        recorder.call_times(measure()?)?;
+    }
     let mut failed = None;
     let shown = &mut |console: &mut Console, point: &Point, rows: &[SweepRow]| {
         console.advance(cost(point, &file));

@@ -1,9 +1,11 @@
 //! `lookback compare --sweep targets`: which of this crate's targets a record reaches.
 
 use super::arguments::{CompareArguments, DeviceChoice};
+use super::call;
 use super::console::Console;
 use super::error::{CliError, EXIT_MISSED, EXIT_OK, EXIT_WRONG};
-use super::sweep;
+use super::sweep::{self, Keeping};
+use crate::lab::measure::call_times::CallTimes;
 use crate::lab::measure::record::{Status, SweepRecord};
 use crate::lab::measure::sweep::SweepFile;
 use crate::lab::measure::targets::SWEEP;
@@ -30,28 +32,17 @@ pub fn targets(name: &str, arguments: &CompareArguments, console: &mut Console) 
         let reason = "--resume goes on with the record in a folder; name the folder by --output DIR";
         return Err(CliError::Usage(reason.to_owned()));
     }
-    if let Some(path) = &arguments.record {
+    if !arguments.record.is_empty() {
         if arguments.tuning.is_some() {
             let reason = "a record is judged as it was measured, so --tuning has no effect on it; leave out --tuning, \
                           or leave out --record to measure by that table";
             return Err(CliError::Usage(reason.to_owned()));
         }
         if arguments.device != DeviceChoice::Auto {
-            let reason =
-                "--record FILE is judged without a device; leave out --device, or leave out --record to measure";
+            let reason = "--record is judged without a device; leave out --device, or leave out --record to measure";
             return Err(CliError::Usage(reason.to_owned()));
         }
-        let record = SweepRecord::read(path)?;
-        if record.header.sweep.name != SWEEP {
-            let found = &record.header.sweep.name;
-            let reason = format!(
-                "{} is a record of the sweep '{found}', not of '{SWEEP}'; give one that \
-                 `lookback compare --sweep {SWEEP} --output DIR` made",
-                path.display()
-            );
-            return Err(CliError::Usage(reason));
-        }
-        return judge(&record, arguments.verbose, None, console);
+        return judge(&read_all(&arguments.record)?, arguments.verbose, None, console);
     }
     if arguments.device == DeviceChoice::Cpu {
         let reason = "targets are measured on a GPU; --record FILE judges a record without one";
@@ -60,6 +51,7 @@ pub fn targets(name: &str, arguments: &CompareArguments, console: &mut Console) 
     if let Some(path) = &arguments.tuning {
         file.tuning = Some(TuningTable::open(path)?.without_evidence());
     }
+    file.process = Some(arguments.process.unwrap_or(1));
     let mut laboratory = sweep::open_laboratory(0, "compare --sweep targets", INSTEAD)?;
     // A record that nobody asked to keep.
     let temporary;
@@ -73,9 +65,34 @@ pub fn targets(name: &str, arguments: &CompareArguments, console: &mut Console) 
             temporary.path()
         }
     };
-    let (_, path) = sweep::measure(laboratory.as_mut(), file, folder, arguments.resume, console, &mut |_| None)?;
+    let first = (file.process == Some(1)).then_some(&call::measure as &dyn Fn() -> Result<CallTimes, CliError>);
+    let kept = Keeping { folder, resume: arguments.resume, call_times: first };
+    let (_, path) = sweep::measure(laboratory.as_mut(), file, &kept, console, &mut |_| None)?;
     let text = arguments.output.as_ref().map(|_| beside(&path));
-    judge(&SweepRecord::read(&path)?, arguments.verbose, text.as_deref(), console)
+    judge(&[SweepRecord::read(&path)?], arguments.verbose, text.as_deref(), console)
+}
+
+/// Reads the records of one or several processes on one GPU, the first process's first.
+fn read_all(paths: &[PathBuf]) -> Result<Vec<SweepRecord>, CliError> {
+    let mut records = Vec::with_capacity(paths.len());
+    for path in paths {
+        let record = SweepRecord::read(path)?;
+        if record.header.sweep.name != SWEEP {
+            let found = &record.header.sweep.name;
+            return Err(CliError::Usage(format!(
+                "{} is a record of the sweep '{found}', not of '{SWEEP}'; give one that \
+                 `lookback compare --sweep {SWEEP} --output DIR` made",
+                path.display()
+            )));
+        }
+        records.push(record);
+    }
+    records.sort_by_key(|record| record.header.sweep.process.unwrap_or(1));
+    let differs = |pair: &[SweepRecord]| pair[0].header.machine.gpu != pair[1].header.machine.gpu;
+    if records.windows(2).any(differs) {
+        return Err(CliError::Usage("the records are of different GPUs; give those of one".to_owned()));
+    }
+    Ok(records)
 }
 
 /// `targets-h100.txt` beside `targets-h100.jsonl.gz`.
@@ -85,19 +102,20 @@ fn beside(record: &Path) -> PathBuf {
     record.with_file_name(format!("{stem}.txt"))
 }
 
-/// Prints the verdicts on a record, keeps all of them where a file is named, and returns the exit code.
-fn judge(record: &SweepRecord, all: bool, kept: Option<&Path>, console: &mut Console) -> Result<u8, CliError> {
-    let evaluation: Evaluation = evaluate(record);
+/// Prints the verdicts on the records of one or several processes, keeps all of them where a file is named, and returns the exit code.
+fn judge(records: &[SweepRecord], all: bool, kept: Option<&Path>, console: &mut Console) -> Result<u8, CliError> {
+    let evaluation: Evaluation = evaluate(&Vec::from_iter(records));
+    let record = &records[0];
     let heading = format!("{}, driver {}, {}\n\n", evaluation.gpu, record.header.machine.driver, record.header.date);
     console.print(&format!("{heading}{}", evaluation.text(all)))?;
-    if record.finished.is_none() {
+    if records.iter().any(|record| record.finished.is_none()) {
         console.print("\nThe sweep was interrupted; --resume goes on with it.\n")?;
     }
     if let Some(path) = kept {
         write_atomically(path, format!("{heading}{}", evaluation.text(true)).as_bytes())?;
         console.print(&format!("\nAll of it is in {}\n", path.display()))?;
     }
-    let is_wrong = record.rows.iter().any(|row| row.status == Status::Wrong);
+    let is_wrong = records.iter().flat_map(|record| &record.rows).any(|row| row.status == Status::Wrong);
     if is_wrong {
         console.print("\nSome results are WRONG, and were not timed or are not used.\n")?;
     }

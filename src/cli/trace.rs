@@ -24,6 +24,7 @@ use std::path::Path;
 #[command(
     mut_arg("sweep", |arg| arg.hide(true)),
     mut_arg("record", |arg| arg.hide(true)),
+    mut_arg("process", |arg| arg.hide(true)),
     mut_arg("verbose", |arg| arg.hide(true)),
     mut_arg("save_output", |arg| arg.hide(true)),
     mut_arg("resume", |arg| arg.hide(true)),
@@ -57,7 +58,8 @@ pub fn trace(arguments: TraceArguments) -> Result<u8, CliError> {
     let of_compare = "trace records scans; lookback compare takes it";
     refuse_idle([
         ("--sweep", scans.sweep.is_some(), false, of_compare),
-        ("--record", scans.record.is_some(), false, of_compare),
+        ("--record", !scans.record.is_empty(), false, of_compare),
+        ("--process", scans.process.is_some(), false, of_compare),
         ("--verbose", scans.verbose, false, of_compare),
         ("--save-output", scans.save_output.is_some(), false, of_compare),
         ("--resume", scans.resume, false, of_compare),

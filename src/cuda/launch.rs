@@ -163,6 +163,13 @@ pub(crate) fn multiprocessors(context: &CudaContext) -> Result<u32, CudaError> {
     Ok(count.max(1) as u32)
 }
 
+/// Lets a kernel have so many bytes of dynamic shared memory a block, more than it has without asking.
+pub(crate) fn allow_shared_bytes(function: &CudaFunction, bytes: u32) -> Result<(), CudaError> {
+    function
+        .set_attribute(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32)
+        .during(|| format!("allowing a kernel {bytes} bytes of shared memory"))
+}
+
 /// The limits of a loaded kernel's launches; allows the function the shared memory that they need.
 pub(crate) fn launch_limits(
     function: &CudaFunction,
@@ -181,9 +188,7 @@ pub(crate) fn launch_limits(
     }
     // Checked by `stages`: less than the shared memory of a block.
     let bytes = Ring::of((kernel, problem, config)).bytes(stages) as u32;
-    function
-        .set_attribute(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes as i32)
-        .during(|| format!("allowing a kernel {bytes} bytes of shared memory"))?;
+    allow_shared_bytes(function, bytes)?;
     if !kernel.is_persistent() {
         return Ok(LaunchLimits { shared_bytes: bytes, most_blocks: u32::MAX, is_cluster: false, waits_by_itself });
     }

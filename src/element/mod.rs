@@ -164,6 +164,8 @@ macro_rules! define_element_types {
         })*
     };
 }
+pub(crate) use element_types;
+
 element_types!(define_element_types {});
 
 impl ElementType {

@@ -7,7 +7,7 @@
 
 use super::record::{FigureRecord, Status, SweepRecord, SweepRow};
 use super::sampling::Figure;
-use crate::lab::statistics::{self, Difference, Ratio};
+use crate::lab::statistics::{Difference, Ratio};
 use crate::text::{format_size, wrapped};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -260,11 +260,6 @@ fn compare_figure(
     let (key, subject) = (key.to_owned(), before_row.subject.clone());
     let is_verified = before_row.status == Status::Measured;
     Some(Change { key, subject, n: before_row.n, figure: Some(figure), is_verified, difference, ratio, remark })
-}
-
-/// What the samples of two figures of one record say: whether `after` takes longer or shorter than `before`.
-pub(super) fn judge(before: &FigureRecord, after: &FigureRecord, threshold: f64) -> Difference {
-    believed(statistics::compare(&before.samples_ns, &after.samples_ns, threshold), before, after)
 }
 
 /// At reduced clock, or with a handful of samples, a difference says nothing about the code.

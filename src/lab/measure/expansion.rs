@@ -1,8 +1,9 @@
 //! From a sweep file to points: every combination of its lists, each once, and why others are left out.
 
+use super::copies::COPY_KERNELS;
 use super::point::{Entry, Point, PointKey, Subject};
-use super::sampling::Figure;
-use super::sweep::{Group, SweepFile, parse_latency_limit};
+use super::sampling::{Figure, shuffle};
+use super::sweep::{Group, SWITCHES, SweepFile, parse_latency_limit};
 use crate::element::Operator;
 use crate::lab::peers as libraries;
 use crate::lab::recorder::Skipped;
@@ -10,6 +11,8 @@ use crate::lab::workload::Workload;
 use crate::strategy::tuning::{Gpu, Resolved, Tuning, TuningError};
 use crate::strategy::{Mode, ScanConfig, Strategy, StrategyChoice};
 use crate::text::{format_size, parse_array_size, parse_count};
+use rand_core::SeedableRng;
+use rand_pcg::Pcg64Mcg;
 use std::collections::BTreeMap;
 
 impl SweepFile {
@@ -41,10 +44,11 @@ impl SweepFile {
             }
         };
         let latency_limit = parse_latency_limit(&self.limits.latency_up_to).unwrap_or(0);
-        for group in &self.groups {
+        let is_first = self.process.is_none_or(|process| process == 1);
+        for group in self.groups.iter().filter(|group| is_first || group.every_process) {
             for workload in group.workloads(&mut skip) {
                 for (n, &offsets) in group
-                    .sizes_of(workload, &mut skip)
+                    .sizes_of(workload, tuning, &mut skip)
                     .into_iter()
                     .flat_map(|n| group.offsets.iter().map(move |at| (n, at)))
                 {
@@ -68,6 +72,9 @@ impl SweepFile {
                     };
                     add(Subject::Memcpy);
                     add(Subject::Copy16);
+                    for &kernel in COPY_KERNELS.iter().filter(|_| group.copies) {
+                        add(Subject::Copy(kernel));
+                    }
                     for &mode in &group.modes {
                         if !workload.has_mode(mode) {
                             skip(format!("{mode} of {workload}"), workload.lacks_mode());
@@ -114,7 +121,11 @@ impl SweepFile {
                 }
             }
         }
-        (points.into_values().collect(), skipped)
+        let mut points: Vec<Point> = points.into_values().collect();
+        if let Some(process) = self.process {
+            shuffle(&mut points, &mut Pcg64Mcg::seed_from_u64(self.seed ^ (u64::from(process) << 32)));
+        }
+        (points, skipped)
     }
 }
 
@@ -146,8 +157,11 @@ impl Group {
     }
 
     /// Elements of the arrays; where there are rows or columns, whole ones.
-    fn sizes_of(&self, workload: Workload, skip: &mut impl FnMut(String, &str)) -> Vec<u64> {
-        let asked = self.sizes.iter().filter_map(|text| parse_array_size(text, workload.input().bytes()).ok());
+    fn sizes_of(&self, workload: Workload, tuning: &Tuning, skip: &mut impl FnMut(String, &str)) -> Vec<u64> {
+        let asked = self.sizes.iter().flat_map(|text| match text.as_str() {
+            SWITCHES => tuning.switches(workload.instance()).flat_map(|n| [n, n + 1]).collect(),
+            text => Vec::from_iter(parse_array_size(text, workload.input().bytes())),
+        });
         let mut sizes: Vec<u64> = Vec::new();
         for n in asked {
             match n - n % workload.line_elements().unwrap_or(1) {
@@ -443,7 +457,7 @@ mod tests {
                 if let [Entry { subject: Subject::Scan { config, .. }, .. }, Entry { subject: bound, figures }] = pair
                     && let Subject::Bound { config: same, .. } = bound
                 {
-                    assert_eq!((same, figures, bound.kind()), (config, &Figure::ALL.to_vec(), Kind::Bound));
+                    assert_eq!((same, figures, bound.kind()), (config, &Figure::USUAL.to_vec(), Kind::Bound));
                 }
             }
             points[0].entries[2..].iter().map(|entry| entry.subject.name()).collect::<Vec<_>>()

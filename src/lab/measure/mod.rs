@@ -18,7 +18,9 @@
 //! | [`clocks`] | which samples count |
 //! | [`run`] | from a sweep file to rows |
 //! | [`record`] | the file that a sweep leaves, and how to read it |
+//! | [`call_times`] | what a program waits for on the host |
 //! | [`environment`] | the machine and the program |
+//! | [`copies`] | copy kernels: what a kernel can reach |
 //! | [`compare`] | two records: faster, slower, same, unclear |
 //! | [`targets`] | what this crate wants to reach, and whether a record does |
 //! | [`tune`] | candidates, and the tuning table that follows from their record |
@@ -26,8 +28,10 @@
 //!
 //! A GPU stands behind the trait [`run::Laboratory`].
 
+pub mod call_times;
 pub mod clocks;
 pub mod compare;
+pub mod copies;
 pub mod environment;
 pub mod expansion;
 pub mod input;

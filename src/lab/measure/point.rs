@@ -1,5 +1,6 @@
 //! What is measured against each other on one input: a point of a sweep.
 
+use super::copies::CopyKernel;
 use super::sampling::Figure;
 use crate::element::{ElementType, Operator};
 use crate::lab::workload::{ProblemKind, Workload};
@@ -85,22 +86,25 @@ pub enum Subject {
     Memcpy,
     /// A copy kernel with accesses of 16 bytes.
     Copy16,
+    /// Another copy kernel.
+    Copy(CopyKernel),
     /// The same kernel, compiled under another name.
     Copy16Again,
     /// The same kernel, moving 5 % more bytes.
     Copy16Slower,
     /// Nothing at all: what the events and the queue around them take.
     EmptyFrame,
+    /// A copy of as many bytes at every point, by which a change of the machine shows.
+    Sentinel,
     /// A kernel that runs for a given time.
     Spin { nanoseconds: u64 },
 }
 
 /// Whether a subject is a peer in another variant than the one its users call: a 64-bit count, sums in the elements' own
-/// type, a fixed order, a call that waits.
+/// type, a fixed order, a call that waits; or a copy kernel.
 pub fn is_variant(subject: &str) -> bool {
-    ["-64-bit-count", "-narrow-sum", "-synchronous", "-run-to-run", "copy-16-byte"]
-        .iter()
-        .any(|part| subject.contains(part))
+    ["-64-bit-count", "-narrow-sum", "-synchronous", "-run-to-run"].iter().any(|part| subject.contains(part))
+        || subject.starts_with("copy-")
 }
 
 impl Subject {
@@ -115,7 +119,9 @@ impl Subject {
             Self::Copy16 => "copy-16-byte".to_owned(),
             Self::Copy16Again => "copy-16-byte-again".to_owned(),
             Self::Copy16Slower => "copy-16-byte-slower".to_owned(),
+            Self::Copy(kernel) => kernel.to_string(),
             Self::EmptyFrame => "empty-frame".to_owned(),
+            Self::Sentinel => "sentinel".to_owned(),
             Self::Spin { nanoseconds } => format!("spin-{nanoseconds}-ns"),
         }
     }

@@ -1,6 +1,7 @@
 //! What a sweep leaves behind, and how to read it.
 //!
-//! **The file.** `<sweep>-<gpu>.jsonl` while the sweep runs, for example `size-h100.jsonl`: JSON, one object a
+//! **The file.** `<sweep>-<gpu>.jsonl` while the sweep runs, for example `size-h100.jsonl`, of a further process
+//! `<sweep>-<gpu>-process-2.jsonl`: JSON, one object a
 //! line, each line flushed as soon as it is finished. When the sweep is done, the same lines are compressed
 //! to `<sweep>-<gpu>.jsonl.gz` (gzip) and the plain file goes. [`SweepRecord::read`] takes either; so does
 //!
@@ -15,6 +16,7 @@
 //! | `header` | once, first | [`SweepHeader`]: sweep file, seed, program, command line, date, machine |
 //! | `row` | one a configuration and size | [`SweepRow`]: the configuration, its verification, its figures |
 //! | `point` | one a scan, n and offsets | [`PointDone`]: the rows of this point, right above, are all there |
+//! | `call_times` | once, of `targets` | [`CallTimes`]: what a program waits for on the host |
 //! | `skipped` | any | what was not run, and why |
 //! | `resumed` | one a resumption | when and with which command line |
 //! | `finished` | once, last | seconds, median clock of the run, temperature |
@@ -27,7 +29,8 @@
 //! above a 16-byte boundary, `[1, 3]`; without the field both lie at one. `problem` (a [`ProblemKind`] by its name) is what is
 //! scanned, `flat` without the field; `input_element` the type of what is loaded, where `element`, what is stored, is another
 //! one; `segment_elements` the elements of a row or column, or of a run or segment on average. `cold`, `stream`, `graph` and `latency` hold
-//! a [`FigureRecord`] each, or `null` where the figure was not asked for. Of the subject `auto`, `chosen_strategy` and
+//! a [`FigureRecord`] each, or `null` where the figure was not asked for; `behind`, `call` and `untracked_call` likewise, or are not
+//! there. Of the subject `auto`, `chosen_strategy` and
 //! the configuration say what it came to. Of a candidate of `lookback tune`, `pass` says whether it was measured by a
 //! few samples or by the full rule. `gpu_digest` is that of the header's GPU. Refused when the
 //! record is read: a row of another GPU, a configuration that stands twice, a scan that there is not or whose rows do not fill
@@ -39,7 +42,7 @@
 //! - all times are those of *one* scan in nanoseconds, rounded to 0.1 ns,
 //! - cold times are what remains without `empty_frame_ns`, the median of the same queue with nothing between its
 //!   events, measured in the same rounds; `samples_ns` + `empty_frame_ns` are what the events said. The frame's
-//!   own figure stands in the `point` line. Records without the field were made before it was measured: their
+//!   own figure stands in the `point` line. Times behind a foreign kernel are what remains without that kernel, likewise. Records without the field were made before it was measured: their
 //!   cold times are what the events said,
 //! - `samples_ns` are all accepted samples in the order in which they were taken, each the mean of
 //!   `runs_per_sample` scans; samples at reduced clock are beside them in `reduced_clock_samples_ns`,
@@ -52,6 +55,7 @@
 //! - `unavailable` says why there are no samples (Thrust waits for the device and cannot be captured, say);
 //!   the numbers are then `null`.
 
+use super::call_times::CallTimes;
 use super::environment::{Machine, Program};
 use super::point::{Kind, Offsets, Point, PointKey, Subject, bound_name};
 use super::sampling::{Figure, Measured, Series};
@@ -186,6 +190,15 @@ pub struct SweepRow {
     pub graph: Option<FigureRecord>,
     /// Host call to result visible.
     pub latency: Option<FigureRecord>,
+    /// Replayed from a CUDA graph behind a foreign kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind: Option<FigureRecord>,
+    /// Calls of the public API, event tracking as it comes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<FigureRecord>,
+    /// Calls of the public API, event tracking switched off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untracked_call: Option<FigureRecord>,
 }
 
 /// The samples of one figure and what they come to.
@@ -407,6 +420,9 @@ impl SweepRow {
             stream: None,
             graph: None,
             latency: None,
+            behind: None,
+            call: None,
+            untracked_call: None,
         }
     }
 
@@ -491,6 +507,9 @@ impl SweepRow {
             Figure::Stream => self.stream.as_ref(),
             Figure::Graph => self.graph.as_ref(),
             Figure::Latency => self.latency.as_ref(),
+            Figure::Behind => self.behind.as_ref(),
+            Figure::Call => self.call.as_ref(),
+            Figure::UntrackedCall => self.untracked_call.as_ref(),
         }
     }
 
@@ -501,6 +520,9 @@ impl SweepRow {
             Figure::Stream => &mut self.stream,
             Figure::Graph => &mut self.graph,
             Figure::Latency => &mut self.latency,
+            Figure::Behind => &mut self.behind,
+            Figure::Call => &mut self.call,
+            Figure::UntrackedCall => &mut self.untracked_call,
         }
     }
 
@@ -548,29 +570,53 @@ pub struct PointDone {
     pub offsets: Offsets,
     /// Seed of the order in rounds.
     pub order_seed: u64,
-    /// The cold figure with nothing between the events, whose median was taken off the others'.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub empty_frame: Option<FigureRecord>,
+    /// What was measured beside its rows.
+    #[serde(flatten)]
+    pub beside: Beside,
     /// How long the point took, preparation and verification included.
     pub seconds: f64,
 }
 
+/// What is measured beside the rows of a point, in the rounds of one of their figures. Older records have less.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Beside {
+    /// The cold figure with nothing between the events, whose median was taken off the others'.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty_frame: Option<FigureRecord>,
+    /// The foreign kernel alone, whose median was taken off the figures behind it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub foreign_kernel: Option<FigureRecord>,
+    /// A copy of as many bytes at every point, in a graph: what changes in it, the machine has changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sentinel: Option<FigureRecord>,
+}
+
+impl Beside {
+    /// What is measured beside a figure, if something is.
+    pub const fn subject(figure: Figure) -> Option<Subject> {
+        match figure {
+            Figure::Cold | Figure::Behind => Some(Subject::EmptyFrame),
+            Figure::Graph => Some(Subject::Sentinel),
+            Figure::Stream | Figure::Latency | Figure::Call | Figure::UntrackedCall => None,
+        }
+    }
+
+    /// Keeps what was measured beside a figure.
+    pub fn keep(&mut self, figure: Figure, measured: FigureRecord) {
+        let place = match figure {
+            Figure::Cold => &mut self.empty_frame,
+            Figure::Behind => &mut self.foreign_kernel,
+            _ => &mut self.sentinel,
+        };
+        *place = Some(measured);
+    }
+}
+
 impl PointDone {
     /// The point `key` after so many seconds.
-    pub fn new(key: PointKey, order_seed: u64, empty_frame: Option<FigureRecord>, seconds: f64) -> Self {
+    pub fn new(key: PointKey, order_seed: u64, beside: Beside, seconds: f64) -> Self {
         let PointKey { problem, element, operator, input_element, segment_elements, n, offsets } = key;
-        Self {
-            problem,
-            element,
-            operator,
-            input_element,
-            segment_elements,
-            n,
-            offsets,
-            order_seed,
-            empty_frame,
-            seconds,
-        }
+        Self { problem, element, operator, input_element, segment_elements, n, offsets, order_seed, beside, seconds }
     }
 
     /// Which point it is.
@@ -583,8 +629,10 @@ impl PointDone {
         if let Err(error) = self.key().workload() {
             return Some(error);
         }
-        let reason = self.empty_frame.as_ref()?.contradiction(0)?;
-        Some(format!("its empty frame cannot be: {reason}"))
+        let Beside { empty_frame, foreign_kernel, sentinel } = &self.beside;
+        let measured = [empty_frame, foreign_kernel, sentinel].into_iter().flatten();
+        let reason = measured.filter_map(|figure| figure.contradiction(0)).next()?;
+        Some(format!("what was measured beside its rows cannot be: {reason}"))
     }
 }
 
@@ -617,6 +665,8 @@ pub struct SweepRecord {
     pub rows: Vec<SweepRow>,
     /// The points whose rows are complete.
     pub points: Vec<PointDone>,
+    /// What a program waits for on the host, where that was measured.
+    pub call_times: Option<CallTimes>,
     /// What was not run.
     pub skipped: Vec<Skipped>,
     /// Resumptions.
@@ -633,6 +683,8 @@ pub enum Line {
     Row(Box<SweepRow>),
     /// The rows above are all of a point.
     Point(Box<PointDone>),
+    /// What a program waits for on the host.
+    CallTimes(CallTimes),
     /// What was not run.
     Skipped(Skipped),
     /// The sweep was gone on with.
@@ -644,7 +696,7 @@ pub enum Line {
 impl From<SweepHeader> for SweepRecord {
     fn from(header: SweepHeader) -> Self {
         let (rows, points, skipped, resumed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { header, rows, points, skipped, resumed, finished: None }
+        Self { header, rows, points, call_times: None, skipped, resumed, finished: None }
     }
 }
 
@@ -657,6 +709,7 @@ impl Format for SweepRecord {
         match line {
             Line::Row(row) => self.rows.push(*row),
             Line::Point(point) => self.points.push(*point),
+            Line::CallTimes(times) => self.call_times = Some(times),
             Line::Skipped(skipped) => self.skipped.push(skipped),
             Line::Resumed(resumed) => self.resumed.push(resumed),
             Line::Finished(finished) => self.finished = Some(finished),
@@ -677,6 +730,7 @@ impl Format for SweepRecord {
         let row = match line {
             Line::Row(row) => row,
             Line::Point(point) => return point.contradiction(),
+            Line::CallTimes(times) => return times.contradiction(),
             Line::Skipped(_) | Line::Resumed(_) | Line::Finished(_) => return None,
         };
         let header = &self.header.machine;
@@ -775,7 +829,9 @@ impl SweepRecorder {
     /// on another GPU, driver or compiler, by another commit, or from another sweep file.
     pub fn open(folder: &Path, header: &SweepHeader, resume: bool) -> Result<Opened, RecordError> {
         let lock = claim_folder(folder)?;
-        let name = format!("{}-{}", header.sweep.name, header.machine.gpu_slug());
+        let process = header.sweep.process.filter(|&process| process > 1);
+        let process = process.map_or(String::new(), |process| format!("-process-{process}"));
+        let name = format!("{}-{}{process}", header.sweep.name, header.machine.gpu_slug());
         let path = folder.join(format!("{name}.jsonl"));
         let compressed = folder.join(format!("{name}.jsonl.gz"));
         for existing in [&path, &compressed] {
@@ -848,6 +904,14 @@ impl SweepRecorder {
     /// When the disk refuses it.
     pub fn skipped(&mut self, skipped: Skipped) -> Result<(), RecordError> {
         if self.record().skipped.contains(&skipped) { Ok(()) } else { self.keep(Line::Skipped(skipped)) }
+    }
+
+    /// Keeps what a program waits for on the host.
+    ///
+    /// # Errors
+    /// When the disk refuses it.
+    pub fn call_times(&mut self, times: CallTimes) -> Result<(), RecordError> {
+        self.keep(Line::CallTimes(times))
     }
 
     /// Ends the record, compresses it, and says where it is.
@@ -934,7 +998,7 @@ mod tests {
             let is_said =
                 [workload.kind() != ProblemKind::Flat, workload.input() != u32s, row.segment_elements.is_some()];
             assert_eq!(said, is_said, "{text}");
-            let done = PointDone::new(row.point(), 7, None, 1.0);
+            let done = PointDone::new(row.point(), 7, Beside::default(), 1.0);
             assert_eq!((done.contradiction(), done.key()), (None, row.point()));
             let text = serde_json::to_string(&done).unwrap();
             assert_eq!(serde_json::from_str::<PointDone>(&text).unwrap(), done);
@@ -960,7 +1024,7 @@ mod tests {
         let mut row = row_of(of(ProblemKind::Recurrence, u32s, None), 1024);
         row.operator = Operator::Max;
         assert!(row.contradiction().is_some_and(|reason| reason.contains("which has none")));
-        let mut done = PointDone::new(row.point(), 7, None, 1.0);
+        let mut done = PointDone::new(row.point(), 7, Beside::default(), 1.0);
         assert!(done.contradiction().is_some());
         done.operator = Operator::Sum;
         assert_eq!(done.contradiction(), None);

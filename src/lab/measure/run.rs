@@ -5,7 +5,7 @@
 use super::clocks::Clocks;
 use super::environment::Machine;
 use super::point::{Entry, Point, Subject};
-use super::record::{FigureRecord, Finished, PointDone, Status, SweepRecorder, SweepRow};
+use super::record::{Beside, FigureRecord, Finished, PointDone, Status, SweepRecorder, SweepRow};
 use super::sampling::{Compared, Figure, PATIENCE, Sampler, sample_figure};
 use super::sweep::{Limits, SweepFile};
 use crate::lab::device::DeviceError;
@@ -192,7 +192,7 @@ pub(super) fn run_points(
             recorder.row(row)?;
         }
         let seconds = (point_start.elapsed().as_secs_f64() * 1e3).round() / 1e3;
-        recorder.point(PointDone::new(point.key(), point.seed(sweep_seed), measured.empty_frame, seconds))?;
+        recorder.point(PointDone::new(point.key(), point.seed(sweep_seed), measured.beside, seconds))?;
         points_left -= 1;
     }
     laboratory.close();
@@ -216,8 +216,8 @@ pub(super) fn run_points(
 pub struct MeasuredPoint {
     /// One a subject that exists, in the order of the entries.
     pub rows: Vec<SweepRow>,
-    /// The cold figure with nothing between the events.
-    pub empty_frame: Option<FigureRecord>,
+    /// What was measured beside them.
+    pub beside: Beside,
     /// What was left out.
     pub skipped: Vec<Skipped>,
 }
@@ -236,10 +236,13 @@ pub fn measure_point(
     let mut measured = MeasuredPoint::default();
     let what = format!("{} at n = {}", point.workload, point.n);
     let what = if point.offsets.is_aligned() { what } else { format!("{what}, {}", point.offsets) };
-    let mut with_frame = point.clone();
-    let empty_frame_entry = with_frame.entries.len();
-    with_frame.entries.push(Entry { subject: Subject::EmptyFrame, figures: vec![Figure::Cold] });
-    let opened = match laboratory.open(&with_frame, sweep_seed)? {
+    let mut with_others = point.clone();
+    for subject in [Subject::EmptyFrame, Subject::Sentinel] {
+        let is_beside = |figure: &Figure| Beside::subject(*figure).as_ref() == Some(&subject);
+        let figures = Figure::ALL.iter().copied().filter(is_beside).collect();
+        with_others.entries.push(Entry { subject, figures });
+    }
+    let opened = match laboratory.open(&with_others, sweep_seed)? {
         OpenedPoint::Ready(opened) => opened,
         OpenedPoint::DoesNotFit(why) => {
             measured.skipped.push(Skipped { what, why });
@@ -297,7 +300,6 @@ pub fn measure_point(
         }
     }
     let seed = point.seed(sweep_seed);
-    let mut empty_frame = None;
     for &figure in Figure::ALL {
         let mut subjects: Vec<usize> =
             right.iter().copied().filter(|&index| point.entries[index].figures.contains(&figure)).collect();
@@ -313,17 +315,22 @@ pub fn measure_point(
             rule.maximum_samples = rule.minimum_samples.max(LATENCY_SAMPLES[1] * rule.maximum_samples);
         }
         // Beside the others in every round, so that drift meets it as it meets them.
-        let frame = (figure == Figure::Cold).then_some(subjects.len());
-        if frame.is_some() {
-            subjects.push(empty_frame_entry);
+        let measured_beside = Beside::subject(figure);
+        let frame = figure.has_frame().then_some(subjects.len());
+        if let Some(subject) = &measured_beside {
+            subjects.extend(with_others.entries.iter().position(|entry| entry.subject == *subject));
         }
         let figure_seed = seed ^ (figure as u64 + 1);
         let compared = Compared { figure, subjects: &subjects, hint_nanoseconds: &hints, frame, seed: figure_seed };
         let mut sampled = sample_figure(laboratory.sampler(), &compared, &settings, clocks)?;
-        if let Some(frame) = frame {
-            empty_frame = Some(FigureRecord::new(sampled.remove(frame), 0, None));
+        let mut frame_ns = None;
+        if measured_beside.is_some()
+            && let Some(last) = sampled.pop()
+        {
+            let beside = FigureRecord::new(last, 0, None);
+            frame_ns = frame.and(beside.median_ns);
+            measured.beside.keep(figure, beside);
         }
-        let frame_ns = frame.and(empty_frame.as_ref()).and_then(|frame| frame.median_ns);
         for (&index, sampled) in subjects.iter().zip(sampled) {
             if let Some(row) = &mut rows[index] {
                 *row.figure_mut(figure) = Some(FigureRecord::new(sampled, row.bytes, frame_ns));
@@ -348,7 +355,6 @@ pub fn measure_point(
             }
         }
     }
-    measured.empty_frame = empty_frame;
     measured.rows = rows.into_iter().flatten().collect();
     Ok(measured)
 }
@@ -423,12 +429,12 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
             let run_ns = 3e3 + copy_ns * relative_cost(&entry.subject, point.n);
             let sample_ns = match figure {
                 Figure::Cold => run_ns + OVERWRITE_NS,
-                Figure::Stream | Figure::Graph => run_ns.max(limits.sample_microseconds * 1e3),
                 Figure::Latency => run_ns,
+                _ => run_ns.max(limits.sample_microseconds * 1e3),
             };
             // Calibration and warm-up come before the samples. Short subjects are noisy: two launches have two
             // peaks, and the host's launch rate is what a stream measures; a graph is quiet.
-            let is_noisy = run_ns < 30e3 && figure != Figure::Graph;
+            let is_noisy = run_ns < 30e3 && !figure.is_replayed();
             let samples =
                 if is_noisy { 0.5 * limits.maximum_samples as f64 } else { 1.5 * limits.minimum_samples as f64 };
             let samples = samples + 3.0;

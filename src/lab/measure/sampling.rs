@@ -31,6 +31,39 @@ named! {
         Graph = "graph",
         /// From the host's call to the result visible on the host, the stream idle before.
         Latency = "latency",
+        /// One run behind a kernel that takes no part in programmatic launches, in one replayed graph of such pairs, without
+        /// what the same graph takes of that kernel alone.
+        Behind = "behind",
+        /// Calls of the public API one after the other, until the last of them is done, by the host's clock; cudarc's event
+        /// tracking as it comes. Of a peer, calls of its own function.
+        Call = "call",
+        /// The same with cudarc's event tracking switched off.
+        UntrackedCall = "untracked-call",
+    }
+}
+
+impl Figure {
+    /// Those of a sweep that names none.
+    pub const USUAL: [Self; 4] = [Self::Cold, Self::Stream, Self::Graph, Self::Latency];
+
+    /// Whether what remains without a frame is the figure: what the queue takes with nothing in the subject's place.
+    pub const fn has_frame(self) -> bool {
+        matches!(self, Self::Cold | Self::Behind)
+    }
+
+    /// Whether runs are replayed from a graph.
+    pub const fn is_replayed(self) -> bool {
+        matches!(self, Self::Graph | Self::Behind)
+    }
+
+    /// Whether it is one of calls.
+    pub const fn is_of_calls(self) -> bool {
+        matches!(self, Self::Call | Self::UntrackedCall)
+    }
+
+    /// Whether the host's clock says it, and not events on the device.
+    pub const fn is_by_host(self) -> bool {
+        matches!(self, Self::Latency) || self.is_of_calls()
     }
 }
 
@@ -316,7 +349,7 @@ fn calibrate<S: Sampler + ?Sized>(
 }
 
 /// Fisher & Yates.
-fn shuffle(order: &mut [usize], random: &mut Pcg64Mcg) {
+pub(super) fn shuffle<T>(order: &mut [T], random: &mut Pcg64Mcg) {
     for last in (1..order.len()).rev() {
         let other = (u128::from(random.next_u64()) * (last as u128 + 1)) >> 64;
         order.swap(last, other as usize);

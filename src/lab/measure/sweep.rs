@@ -21,13 +21,16 @@
 //! vts = [16, 32]                      # default: what is suggested for the size; not for auto
 //! blocks = [256]                      # likewise
 //! peers = ["all"]                     # default: none
-//! figures = ["cold", "graph"]         # default: all
+//! figures = ["cold", "graph"]         # default: cold, stream, graph, latency
 //! bounds = true                       # beside each strategy that waits, the same without waiting; default: false
+//! copies = true                       # every copy kernel, beside the one at every point; default: false
+//! every_process = true                # measured by every process, and not by the first alone; default: false
 //! ```
 //!
 //! `problems` are those of `lookback compare --problem`: a [`ProblemKind`] by its name. Rows, columns, runs and segments have
 //! each of the lengths in `segments`; a recurrence has rows of them, or is one sequence where there are none. Sizes that are
-//! no whole rows or columns are rounded down to such. Recurrences have no operator, and `operators` is not looked at.
+//! no whole rows or columns are rounded down to such. The size "switches" is those on both sides of each switch of the table that
+//! `auto` goes by. Recurrences have no operator, and `operators` is not looked at.
 //!
 //! Entries of all `[[measure]]` tables that have problem, types, operator, segments, n and offsets in common are one
 //! [`Point`](super::point::Point) and are measured in common rounds. `memcpy` and the 16-byte copy kernel are at every
@@ -60,6 +63,10 @@ pub struct SweepFile {
     /// Budgets and criteria.
     #[serde(default)]
     pub limits: Limits,
+    /// Which of several processes measures it, from 1 on: its points come in an order of its own, and from the second on they are
+    /// those of the groups that every process measures. Without it, all points in their order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<u32>,
     /// What is measured.
     #[serde(rename = "measure")]
     pub groups: Vec<Group>,
@@ -167,7 +174,16 @@ pub struct Group {
     /// Whether each strategy that waits is measured without waiting, too.
     #[serde(default, skip_serializing_if = "is_false")]
     pub bounds: bool,
+    /// Whether every copy kernel is measured.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub copies: bool,
+    /// Whether every process measures it, and not the first alone.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub every_process: bool,
 }
+
+/// The size in a file that stands for those on both sides of each switch of the table.
+pub(super) const SWITCHES: &str = "switches";
 
 fn default_offsets() -> Vec<Offsets> {
     vec![Offsets::default()]
@@ -204,7 +220,7 @@ fn default_modes() -> Vec<Mode> {
 }
 
 fn default_figures() -> Vec<Figure> {
-    Figure::ALL.to_vec()
+    Figure::USUAL.to_vec()
 }
 
 /// A sweep file that cannot be used.
@@ -308,7 +324,11 @@ impl SweepFile {
         }
         for group in &self.groups {
             let loaded = if group.inputs.is_empty() { &group.types } else { &group.inputs };
-            for (text, &element) in group.sizes.iter().flat_map(|text| loaded.iter().map(move |of| (text, of))) {
+            if self.process == Some(0) {
+                return wrong("processes are numbered from 1 on".to_owned());
+            }
+            let sizes = group.sizes.iter().filter(|text| *text != SWITCHES);
+            for (text, &element) in sizes.flat_map(|text| loaded.iter().map(move |of| (text, of))) {
                 match parse_array_size(text, element.bytes()) {
                     Err(error) => return wrong(format!("the size '{text}' of {element}: {error}")),
                     Ok(0) => return wrong(format!("the size '{text}' of {element} is 0 elements, which take no time")),

@@ -17,6 +17,7 @@ use super::sweep;
 use super::table::Table;
 use super::tables::{evaluation_of, main_tables};
 use crate::file;
+use crate::lab::measure::record::SweepRecord;
 use crate::strategy::Strategy;
 use pulldown_cmark::{Event, Parser};
 use std::collections::BTreeSet;
@@ -136,7 +137,9 @@ fn table(name: &str, document: &Path, sources: &[SweepSource]) -> Result<Option<
     if let Some((_, table)) = tables_beside(sources)?.into_iter().find(|(stem, _)| stem == name) {
         return Ok(Some(table));
     }
-    let text = |source: &SweepSource| markdown(&main_tables(&source.record, evaluation_of(&source.record).as_ref()));
+    let records: Vec<&SweepRecord> = sources.iter().map(|source| &source.record).collect();
+    let text =
+        |source: &SweepSource| markdown(&main_tables(&source.record, evaluation_of(&source.record, &records).as_ref()));
     Ok(sources.iter().find(|source| source.stem == name).map(text))
 }
 

@@ -56,6 +56,9 @@ const fn describe(figure: Figure) -> &'static str {
         Figure::Stream => "on a stream",
         Figure::Graph => "in a graph",
         Figure::Latency => "from call to result",
+        Figure::Behind => "behind a foreign kernel",
+        Figure::Call => "by calls of the public API",
+        Figure::UntrackedCall => "by calls of the public API without event tracking",
     }
 }
 
@@ -89,6 +92,9 @@ struct Renderer<'a> {
     plots: Vec<Plot>,
 }
 
+/// Sizes of a scan from which on a record of targets has pictures of it: some two an octave.
+const TARGET_SIZES: usize = 48;
+
 /// All pictures of a record whose file is called `stem`.
 ///
 /// # Errors
@@ -97,22 +103,27 @@ pub(super) fn plots(record: &SweepRecord, stem: &str) -> Result<Vec<Plot>, Repor
     let gpu = record.header.machine.gpu.replace("NVIDIA ", "");
     let mut renderer =
         Renderer { stem, gpu, peers: peers(record), is_without_frame: is_without_frame(record), plots: Vec::new() };
-    // The sweep of targets has some thirty scans by size; its table says what their pictures would hide.
-    if record.header.sweep.name == targets::SWEEP {
-        return Ok(Vec::new());
-    }
     let families = Family::all(record);
     let copies = contest::copies(record);
+    let is_of_targets = record.header.sweep.name == targets::SWEEP;
     for family in &families {
+        // Of scans at few sizes the table of targets says what pictures would hide.
+        if is_of_targets && family.sizes().len() < TARGET_SIZES {
+            continue;
+        }
         let has_vts = renderer.by_vt(family)?;
         if !has_vts && family.sizes().len() >= FEWEST_SIZES {
             for Contest { kind, caption, chart } in contest::contests(family, &copies, &renderer.gpu) {
                 renderer.add_chart(kind, &family.slug(), caption, &chart)?;
             }
-            renderer.by_size(family)?;
+            if !is_of_targets {
+                renderer.by_size(family)?;
+            }
         }
     }
-    renderer.by_type(&families)?;
+    if !is_of_targets {
+        renderer.by_type(&families)?;
+    }
     if let Some((caption, chart)) = problems::by_length(record, &renderer.gpu) {
         renderer.add_chart(problems::SEGMENTS, "rows-and-columns", caption, &chart)?;
     }
@@ -136,6 +147,14 @@ impl Renderer<'_> {
                 "Figure graph: from one scan to the next in a replayed CUDA graph; neighbours may overlap."
             }
             Figure::Latency => "Figure latency: from the host's call to the result visible on the host.",
+            Figure::Behind => {
+                "Figure behind: each run behind a kernel that takes no part in programmatic launches, in a replayed CUDA \
+                 graph, without what that kernel takes alone."
+            }
+            Figure::Call | Figure::UntrackedCall => {
+                "Figure call: calls of the public API one after the other, until the last of them is done, by the host's \
+                 clock."
+            }
         }
     }
 

@@ -55,10 +55,14 @@ struct Part<'a> {
 }
 
 /// The page of all records with their pictures, and of the tables of mutants beside them by their names.
-pub(super) fn html(parts: &[(&SweepSource, Vec<Plot>)], kill_tables: &[(String, KillTable)]) -> String {
-    let parts = parts.iter();
-    let mut parts: Vec<Part<'_>> =
-        parts.map(|(source, plots)| Part { source, plots, evaluation: evaluation_of(&source.record) }).collect();
+pub(super) fn html<'a>(parts: &'a [(&'a SweepSource, Vec<Plot>)], kill_tables: &[(String, KillTable)]) -> String {
+    let records: Vec<&SweepRecord> = parts.iter().map(|(source, _)| &source.record).collect();
+    let part = |(source, plots): &'a (&'a SweepSource, Vec<Plot>)| Part {
+        source,
+        plots,
+        evaluation: evaluation_of(&source.record, &records),
+    };
+    let mut parts: Vec<Part<'_>> = parts.iter().map(part).collect();
     // What was to be reached, then what answers a question, then the rest.
     parts.sort_by_key(|part| (part.evaluation.is_none(), !part.plots.iter().any(|plot| plot.is_answer)));
     let mut page = html::head("Prefix scans, measured", MORE_STYLE);
@@ -104,15 +108,14 @@ fn answers(Part { source, plots, evaluation }: &Part<'_>) -> Vec<String> {
     let place = |text: &str| link(&format!("#{}", source.stem), text);
     let mut answers = Vec::new();
     if let Some(evaluation) = evaluation {
-        let is_reached = !evaluation.outcomes.iter().any(|outcome| outcome.decides(TargetResult::Miss));
-        let mut answer = judged(is_reached, &evaluation.summary());
-        for outcome in evaluation.outcomes.iter().filter(|outcome| outcome.decides(TargetResult::Miss)) {
+        let mut answer = judged(!evaluation.is_missed(), &evaluation.summary());
+        for outcome in evaluation.outcomes.iter().filter(|outcome| outcome.result == TargetResult::Miss) {
             let worst = outcome.worst().and_then(|worst| worst.ratio).map(|ratio| outcome.target.yardstick.show(ratio));
             let worst = worst.map_or(String::new(), |worst| format!(", at worst {worst}"));
             let _ = write!(
                 answer,
                 "<br>Missed: {}, {}: {} of {}{worst}",
-                escaped(outcome.target.place.trim()),
+                escaped(outcome.target.place),
                 escaped(&outcome.target.demand()),
                 outcome.passed(),
                 outcome.findings.len()
@@ -261,7 +264,7 @@ fn facts(source: &SweepSource) -> Vec<(&'static str, String)> {
         .record
         .points
         .iter()
-        .filter_map(|point| point.empty_frame.as_ref()?.median_ns)
+        .filter_map(|point| point.beside.empty_frame.as_ref()?.median_ns)
         .map(|median| median / 1e3)
         .collect();
     if let Some(frames) = Summary::of(&frames).filter(|_| is_without_frame(&source.record)) {

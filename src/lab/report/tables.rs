@@ -6,11 +6,10 @@ use super::problems;
 use super::table::Table;
 use crate::lab::measure::point::Kind;
 use crate::lab::measure::point::is_variant;
-use crate::lab::measure::record::{FigureRecord, Status, SweepRecord, SweepRow};
+use crate::lab::measure::record::{FigureRecord, Status, SweepHeader, SweepRecord, SweepRow};
 use crate::lab::measure::sampling::Figure;
 use crate::lab::measure::targets;
-use crate::lab::measure::targets::evaluation::{Evaluation, Outcome, TargetResult};
-use crate::lab::statistics::Difference;
+use crate::lab::measure::targets::evaluation::{Evaluation, Finding, TargetResult};
 use crate::text::{NONE, format_size, or_dash, significant};
 use std::collections::BTreeSet;
 
@@ -40,9 +39,24 @@ fn has_vts(record: &SweepRecord) -> bool {
     distinct.into_iter().any(|(kind, _)| !seen.insert(kind))
 }
 
-/// What the targets come to in a record of their sweep; it takes its time, so it is asked for once.
-pub(super) fn evaluation_of(record: &SweepRecord) -> Option<Evaluation> {
-    (record.header.sweep.name == targets::SWEEP).then(|| targets::evaluation::evaluate(record))
+/// What the targets come to in a record of their sweep, with those of further processes among `all`; it takes its time, so it is
+/// asked for once.
+pub(super) fn evaluation_of(record: &SweepRecord, all: &[&SweepRecord]) -> Option<Evaluation> {
+    if record.header.sweep.name != targets::SWEEP || !is_first(record) {
+        return None;
+    }
+    let gpu = record.header.machine.gpu_slug();
+    let belongs = |other: &&SweepRecord| {
+        let SweepHeader { sweep, machine, .. } = &other.header;
+        sweep.name == targets::SWEEP && machine.gpu_slug() == gpu && !is_first(other)
+    };
+    let others = all.iter().copied().filter(belongs);
+    Some(targets::evaluation::evaluate(&Vec::from_iter(std::iter::once(record).chain(others))))
+}
+
+/// Whether a record is of the process that measures all.
+fn is_first(record: &SweepRecord) -> bool {
+    record.header.sweep.process.is_none_or(|process| process == 1)
 }
 
 /// The main tables of a record with its [`evaluation_of`]: what is spliced and what a page shows first.
@@ -74,11 +88,10 @@ pub(super) fn main_tables(record: &SweepRecord, evaluation: Option<&Evaluation>)
 /// Which targets a record reaches, where it is worst, and how near the misses are to their bound.
 fn targets_reached(record: &SweepRecord, evaluation: &Evaluation) -> Table {
     let outcomes = &evaluation.outcomes;
-    let verdict = |outcome: &Outcome| match outcome.result {
-        TargetResult::OtherGpu => None,
-        result => Some(result == TargetResult::Pass),
-    };
-    let verdicts = outcomes.iter().map(verdict).collect();
+    let verdict = |result: TargetResult| (result != TargetResult::OtherGpu).then_some(result == TargetResult::Pass);
+    let results =
+        outcomes.iter().map(|outcome| outcome.result).chain(evaluation.host.iter().map(|outcome| outcome.result));
+    let verdicts = results.map(verdict).collect();
     let rows = outcomes.iter().map(|outcome| {
         let target = outcome.target;
         let show = |ratio: Option<f64>| or_dash(ratio.map(|ratio| target.yardstick.show(ratio)));
@@ -86,31 +99,38 @@ fn targets_reached(record: &SweepRecord, evaluation: &Evaluation) -> Table {
         let bound = worst.filter(|worst| !worst.passed).and_then(|worst| worst.bound);
         let bound =
             bound.map(|bound| format!("{} ({:.0} % of it)", target.yardstick.show(bound.ratio), 100.0 * bound.share));
-        let undecided = match outcome.samples(Difference::Unclear) {
-            0 => String::new(),
-            count => format!(", {count} of them undecided"),
-        };
         let doubt = worst.filter(|worst| !worst.is_trusted).map_or(String::new(), |_| NOT_TRUSTED.to_string());
-        let stretch = target.stretch.zip(outcome.stretched()).map(|(stretch, reached)| {
-            format!("{}: {reached} of {}", target.yardstick.show(stretch), outcome.findings.len())
-        });
+        let between = worst.and_then(|worst| worst.between);
         vec![
-            target.place.trim().to_owned(),
-            targets::text::word(outcome),
+            target.place.to_owned(),
+            targets::text::word(outcome.result),
             target.demand(),
             format!("{}{doubt}", show(worst.and_then(|worst| worst.ratio))),
+            or_dash(between.map(|between| between.map(|ratio| target.yardstick.show(ratio)).join(" to "))),
             show(outcome.median()),
-            format!("{} of {}{undecided}", outcome.passed(), outcome.findings.len()),
-            or_dash(stretch),
-            or_dash(worst.map(|worst| worst.place)),
+            format!("{} of {}", outcome.passed(), outcome.findings.len()),
+            or_dash(worst.map(Finding::title)),
             or_dash(bound),
         ]
     });
+    let on_host = evaluation.host.iter().map(|outcome| {
+        let mut row = vec![
+            outcome.target.place.to_owned(),
+            targets::text::word(outcome.result),
+            format!("at most {}", targets::text::microseconds(outcome.target.most_us)),
+            or_dash(outcome.found_us.map(targets::text::microseconds)),
+        ];
+        row.resize(9, or_dash(None::<String>));
+        row
+    });
+    let rows = rows.chain(on_host);
     let columns =
-        ["target", "verdict", "at least", "worst", "median", "reached", "stretch", "worst at", "without waiting"];
+        ["target", "verdict", "at least", "worst", "by process", "median", "reached", "worst at", "without waiting"];
+    let sentinel = evaluation.sentinel.map_or(String::new(), |sentinel| format!(" {sentinel}"));
     let caption = format!(
-        "Time of what a scan is compared with by its own, in the same rounds; \"without waiting\" is what the kernel of \
-         the worst miss reaches when it does not wait for other tiles, and how much of that the scan does: {}.",
+        "Time of what a scan is compared with by its own, in the same rounds, by {} process(es); \"without waiting\" is what the \
+         kernel of the worst miss reaches when it does not wait for other tiles, and how much of that the scan does: {}.{sentinel}",
+        evaluation.processes,
         origin(record)
     );
     explain_marks(Table::new(caption, &columns, rows.collect(), 3).judged(1, verdicts))

@@ -275,6 +275,12 @@ impl Tuning {
         Plan::new(&ScanRequest { problem, ..aligned }).is_ok_and(|plan| plan.fits(self.architecture))
     }
 
+    /// The largest numbers of elements of an instance for which what the table names is not what it names for one more.
+    pub fn switches(&self, instance: Instance) -> impl Iterator<Item = u64> {
+        let ranges = self.ranges.get(&instance).map_or(&[][..], Vec::as_slice);
+        ranges.iter().map(|range| range.up_to).filter(|&up_to| up_to < u64::MAX)
+    }
+
     /// Strategy and configuration for `n` elements: one that [`Plan::new`] takes, up to 2^44 elements.
     pub fn resolve(&self, instance: Instance, n: u64) -> Resolved {
         let ranges = self.ranges.get(&instance).map_or(&[][..], Vec::as_slice);

@@ -7,7 +7,9 @@
 //! cold     hold · clock probe · overwrite L2 · event · run · event · clock probe      then release, wait
 //! stream          clock probe ·                event · run … run · event · clock probe     then wait
 //! graph    hold · clock probe ·                event · graph of runs · event · clock probe then release, wait
+//! behind   as graph, of a foreign kernel before each run
 //! latency         clock probe, wait;  host clock · run · wait · host clock;  clock probe, wait
+//! call            clock probe, wait;  host clock · call … call · wait · host clock;  clock probe, wait
 //! ```
 //!
 //! `hold` is a kernel that waits for the host's word, so that everything behind it is queued before the first
@@ -19,6 +21,7 @@
 //! All scans of a point read the same inputs and write one output, and all launches share one workspace: on one
 //! stream they run one after the other, which is what a workspace asks for (`crate::cuda::workspace`).
 
+mod calls;
 mod machine;
 mod signals;
 mod subjects;
@@ -83,6 +86,7 @@ impl Drop for GpuLaboratory {
     fn drop(&mut self) {
         if self.timer.gpu.memory.is_abandoned() {
             self.bounds.never_unload();
+            self.timer.never_close();
             std::mem::forget(self.open.take());
         }
     }
@@ -94,7 +98,7 @@ impl GpuLaboratory {
     /// # Errors
     /// No driver, no such device, no compiler: the error says what was looked for and what to do.
     pub fn open(ordinal: usize) -> Result<Self, CudaError> {
-        let gpu = GpuHarness::open(ordinal, &["measure.cu", "verify.cu"])?;
+        let gpu = GpuHarness::open(ordinal, &["measure.cu", "copies.cu", "verify.cu"])?;
         let bounds = KernelSet::new(gpu.context(), Compiler::new()?, Variant::without_waiting)?;
         let identity = machine::identity(&gpu)?;
         let machine = machine::machine(&gpu, identity)?;
@@ -165,7 +169,8 @@ impl GpuLaboratory {
             Arrays::Uploaded(uploaded) => Some(&**uploaded),
         };
         let gpu = &self.timer.gpu;
-        let preparation = Preparation { gpu, bounds: &self.bounds, resources: &self.resources, uploaded };
+        let sentinel = self.timer.sentinel_address();
+        let preparation = Preparation { gpu, bounds: &self.bounds, resources: &self.resources, uploaded, sentinel };
         let mut prepared: Vec<Result<PreparedSubject, NotMeasured>> =
             point.entries.iter().map(|entry| preparation.subject(point, &entry.subject)).collect();
         let gpu = &mut self.timer.gpu;
@@ -199,20 +204,27 @@ impl Sampler for GpuLaboratory {
         let launches = self.subject(subject).map_or(1, PreparedSubject::launches);
         match figure {
             Figure::Cold | Figure::Latency => 1,
-            Figure::Stream => SAMPLE_RUNS,
-            Figure::Graph => (GRAPH_KERNELS / launches).clamp(1, u64::from(SAMPLE_RUNS)) as u32,
+            Figure::Stream | Figure::Call | Figure::UntrackedCall => SAMPLE_RUNS,
+            Figure::Graph | Figure::Behind => {
+                let launches = launches + u64::from(figure == Figure::Behind);
+                (GRAPH_KERNELS / launches).clamp(1, u64::from(SAMPLE_RUNS)) as u32
+            }
         }
     }
 
     fn prepare(&mut self, subject: usize, figure: Figure, runs: u32) -> Result<Readiness, DeviceError> {
-        if figure != Figure::Graph {
+        if !figure.is_replayed() && !figure.is_of_calls() {
             return Ok(Readiness::Ready);
         }
         let Some(open) = &mut self.open else { return Err(DeviceError::NoDataset) };
         let Some(subject) = open.subjects.get_mut(subject).and_then(Option::as_mut) else {
             return Ok(Readiness::Unavailable(String::from("it was not prepared")));
         };
-        self.timer.capture(subject, runs).map_err(|error| self.device_error(error))
+        let ready = match figure.is_of_calls() {
+            true => self.timer.prepare_calls(subject, figure),
+            false => self.timer.capture(subject, figure, runs),
+        };
+        ready.map_err(|error| self.device_error(error))
     }
 
     fn sample(&mut self, subject: usize, figure: Figure, runs: u32) -> Result<Sample, DeviceError> {
@@ -234,7 +246,7 @@ impl Sampler for GpuLaboratory {
     fn resolution_nanoseconds(&self, figure: Figure) -> f64 {
         /// Times between two events are multiples of this on an H100 and an H200.
         const EVENT_STEP_NS: f64 = 32.0;
-        if figure == Figure::Latency { 0.0 } else { EVENT_STEP_NS }
+        if figure.is_by_host() { 0.0 } else { EVENT_STEP_NS }
     }
 }
 

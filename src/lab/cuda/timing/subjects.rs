@@ -1,11 +1,14 @@
 //! What is measured: our scans, their bounds, peers, copies and the timer's own kernels, ready to run.
 
+use super::calls::Calls;
 use super::uploaded::Uploaded;
 use crate::cuda::compile::KernelResources;
 use crate::cuda::error::{Context as _, CudaError};
-use crate::cuda::launch::{KernelSet, PreparedScan};
+use crate::cuda::launch::{KernelSet, PreparedScan, allow_shared_bytes};
+use crate::gpu::Architecture;
 use crate::lab::cuda::graph::Graph;
-use crate::lab::cuda::harness::{self, GpuHarness, THREADS};
+use crate::lab::cuda::harness::{self, GpuHarness, THREADS, launch_words};
+use crate::lab::measure::copies::Manner;
 use crate::lab::measure::point::{Offsets, Point, Subject};
 use crate::lab::measure::run::{NotMeasured, SubjectFacts};
 use crate::lab::peers::{self, PeerError, PreparedPeer};
@@ -17,6 +20,9 @@ use std::collections::HashMap;
 
 /// Bytes that a block of the copy kernels moves, `COPY_THREADS · COPY_WORDS_PER_THREAD` words of 16 bytes.
 const COPY_TILE_BYTES: u64 = 256 * 4 * 16;
+
+/// Bytes that the sentinel copies, at every point as many.
+const SENTINEL_BYTES: u64 = 4 << 20;
 
 /// A subject ready to run.
 pub(super) struct PreparedSubject {
@@ -30,8 +36,12 @@ pub(super) struct PreparedSubject {
     pub(super) is_capturable: bool,
     /// Whether its result is wrong by design.
     pub(super) is_bound: bool,
+    /// Whether the table chose it.
+    pub(super) is_auto: bool,
     /// Some runs of it.
     pub(super) graph: Option<Graph>,
+    /// A user's calls that come to it.
+    pub(super) calls: Option<Box<dyn Calls>>,
     pub(super) facts: SubjectFacts,
 }
 
@@ -47,11 +57,12 @@ pub(super) enum Work {
         inputs: Vec<u64>,
     },
     Memcpy(Copied),
+    /// With what the kernel is told behind addresses and bytes.
     Copy {
         function: CudaFunction,
-        blocks: u32,
+        grid: CopyGrid,
         copied: Copied,
-        tiles: u64,
+        words: Vec<u64>,
     },
     Spin {
         function: CudaFunction,
@@ -68,9 +79,19 @@ pub(super) struct Copied {
     bytes: u64,
 }
 
+/// How a copy kernel is launched.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CopyGrid {
+    blocks: u32,
+    threads: u32,
+    shared_bytes: u32,
+}
+
 impl PreparedSubject {
     fn new(work: Work, mode: Option<Mode>, request: Option<ScanRequest>, facts: SubjectFacts) -> Self {
-        Self { work, mode, request, is_asynchronous: true, is_capturable: true, is_bound: false, graph: None, facts }
+        let (is_asynchronous, is_capturable, is_bound, is_auto) = (true, true, false, false);
+        let (graph, calls) = (None, None);
+        Self { work, mode, request, is_asynchronous, is_capturable, is_bound, is_auto, graph, calls, facts }
     }
 
     /// What it is, for messages.
@@ -117,8 +138,10 @@ impl PreparedSubject {
                 unsafe { result::memcpy_dtod_async(*to, *from, *bytes as usize, gpu.stream.cu_stream()) }
                     .during(|| String::from("copying on the device"))
             }
-            Work::Copy { function, blocks, copied: Copied { from, to, bytes }, tiles } => {
-                gpu.launch(function, *blocks, THREADS, &[*from, *to, *bytes, *tiles])
+            Work::Copy { function, grid, copied: Copied { from, to, bytes }, words } => {
+                let CopyGrid { blocks, threads, shared_bytes } = *grid;
+                let words = [&[*from, *to, *bytes], words.as_slice()].concat();
+                launch_words(function, (blocks, threads), shared_bytes, &words, &gpu.stream)
             }
             Work::Spin { function, nanoseconds } => gpu.launch(function, 1, 1, &[*nanoseconds]),
             Work::Nothing => Ok(()),
@@ -146,6 +169,8 @@ pub(super) struct Preparation<'a> {
     pub(super) bounds: &'a KernelSet,
     /// The arrays of the point, where they were made on the host.
     pub(super) uploaded: Option<&'a Uploaded>,
+    /// Memory of the timer's that the sentinel copies, twice as many bytes.
+    pub(super) sentinel: u64,
     /// Registers and spills of the kernels as they are, from `compile_ahead`.
     pub(super) resources: &'a HashMap<KernelKey, KernelResources>,
 }
@@ -165,15 +190,24 @@ impl Preparation<'_> {
         let [from, to] = self.uploaded.map_or(between, Uploaded::copied_addresses);
         let copied = Copied { from, to, bytes };
         let tiles = bytes.div_ceil(COPY_TILE_BYTES).max(1);
-        let copy = |name: &str, extra: u64| {
-            if !(from | to).is_multiple_of(16) {
+        let copy_of = |name: &str, (blocks, threads, shared_bytes): (u64, u32, u32), copied: Copied, words: &[u64]| {
+            if !(copied.from | copied.to).is_multiple_of(16) {
                 let why = "it moves 16 bytes a lane, and input or output does not begin at such a boundary";
                 return Err(NotMeasured::Unsupported(why.to_owned()));
             }
             // 2^32 elements of 8 bytes are 2^21 tiles.
-            let blocks = u32::try_from(tiles + extra).unwrap_or(i32::MAX as u32);
-            tool(name, &|function| Work::Copy { function, blocks, copied, tiles }, Some(16))
+            let blocks = u32::try_from(blocks).unwrap_or(i32::MAX as u32);
+            let grid = CopyGrid { blocks, threads, shared_bytes };
+            let prepared =
+                tool(name, &|function| Work::Copy { function, grid, copied, words: words.to_vec() }, Some(16))?;
+            if let Work::Copy { function, .. } = &prepared.work
+                && shared_bytes > 0
+            {
+                allow_shared_bytes(function, shared_bytes).map_err(not_launchable)?;
+            }
+            Ok(prepared)
         };
+        let copy = |name: &str, extra: u64| copy_of(name, (tiles + extra, THREADS, 0), copied, &[tiles]);
         let without_facts = |work| Ok(PreparedSubject::new(work, None, None, SubjectFacts::default()));
         match subject {
             Subject::Scan { strategy, mode, config }
@@ -189,7 +223,12 @@ impl Preparation<'_> {
                 let scan = PreparedScan::new(&request, kernels).map_err(not_launchable)?;
                 let facts = self.facts(&scan, is_bound);
                 let work = Work::Scan { scan: Box::new(scan), places: Box::new(places) };
-                Ok(PreparedSubject { is_bound, ..PreparedSubject::new(work, Some(*mode), Some(request), facts) })
+                let is_auto = matches!(subject, Subject::Auto { .. });
+                Ok(PreparedSubject {
+                    is_bound,
+                    is_auto,
+                    ..PreparedSubject::new(work, Some(*mode), Some(request), facts)
+                })
             }
             Subject::Peer { name, mode } => {
                 let unsupported = |error: PeerError| NotMeasured::Unsupported(error.to_string());
@@ -214,7 +253,23 @@ impl Preparation<'_> {
             Subject::Copy16 => copy("copy_16", 0),
             Subject::Copy16Again => copy("copy_16_again", 0),
             Subject::Copy16Slower => copy("copy_16_slower", tiles.div_ceil(20)),
+            Subject::Copy(kernel) if !bytes.is_multiple_of(16) => {
+                Err(NotMeasured::Unsupported(format!("{kernel} moves whole words of 16 bytes")))
+            }
+            Subject::Copy(kernel) => {
+                if matches!(kernel.manner, Manner::Ring { .. }) && gpu.gpu().architecture < Architecture::HOPPER {
+                    let why = "the copy engine fills shared memory from compute capability 9.0 on";
+                    return Err(NotMeasured::Unsupported(why.to_owned()));
+                }
+                let (blocks, words) = kernel.launch(bytes, gpu.gpu().multiprocessors);
+                copy_of(&kernel.function(), (blocks, kernel.threads, kernel.shared_bytes()), copied, &words)
+            }
             Subject::EmptyFrame => without_facts(Work::Nothing),
+            Subject::Sentinel => {
+                let tiles = SENTINEL_BYTES / COPY_TILE_BYTES;
+                let copied = Copied { from: self.sentinel, to: self.sentinel + SENTINEL_BYTES, bytes: SENTINEL_BYTES };
+                copy_of("copy_16", (tiles, THREADS, 0), copied, &[tiles])
+            }
             Subject::Spin { nanoseconds } => {
                 let nanoseconds = *nanoseconds;
                 tool("spin", &|function| Work::Spin { function, nanoseconds }, None)

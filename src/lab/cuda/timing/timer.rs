@@ -1,13 +1,15 @@
 //! The timer: queues a sample on the stream behind a held kernel, and reads clocks and events.
 
+use super::calls::{Called, Program};
 use super::signals::Signals;
-use super::subjects::PreparedSubject;
+use super::subjects::{PreparedSubject, Work};
 use crate::cuda::error::CudaError;
 use crate::cuda::memory::Buffer;
 use crate::lab::cuda::graph::Graph;
-use crate::lab::cuda::harness::{GpuHarness, THREADS, elapsed_ns};
+use crate::lab::cuda::harness::{GpuHarness, GuardedBuffer, THREADS, TIME_LIMIT, elapsed_ns};
 use crate::lab::measure::sampling::{Figure, Readiness, Sample};
-use cudarc::driver::{CudaEvent, CudaFunction, result, sys};
+use crate::strategy::tuning::Tuning;
+use cudarc::driver::{CudaEvent, CudaFunction, CudaStream, result, sys};
 use std::time::{Duration, Instant};
 
 /// How long a clock probe lasts.
@@ -17,6 +19,8 @@ const HOLD_LIMIT_NS: u64 = 50_000_000;
 /// Likewise before a graph, where a driver that will not queue a long graph behind a waiting kernel would make
 /// every sample wait for the limit.
 const GRAPH_HOLD_LIMIT_NS: u64 = 2_000_000;
+/// How long the foreign kernel runs, on every multiprocessor: a launch of what is behind it is ready before it ends.
+const FOREIGN_NS: u64 = 3000;
 
 /// A GPU with what every sample needs.
 pub(super) struct Timer {
@@ -27,6 +31,9 @@ pub(super) struct Timer {
     hold: CudaFunction,
     clock_probe: CudaFunction,
     overwrite: CudaFunction,
+    foreign: CudaFunction,
+    /// The programs whose calls are measured, by whether events are tracked: opened for the first of them.
+    programs: [Option<Program>; 2],
     start: CudaEvent,
     end: CudaEvent,
 }
@@ -42,6 +49,8 @@ impl Timer {
             hold: gpu.tool("hold")?,
             clock_probe: gpu.tool("clock_probe")?,
             overwrite: gpu.tool("overwrite")?,
+            foreign: gpu.tool("spin")?,
+            programs: [None, None],
             start: gpu.event()?,
             end: gpu.event()?,
             gpu,
@@ -56,14 +65,29 @@ impl Timer {
         self.probe_clock(0)?;
         self.probe_clock(1)?;
         self.overwrite_l2(0)?;
+        self.run_foreign_kernel()?;
         let ticket = self.signals.next_ticket();
         self.signals.release(ticket);
         self.hold(ticket, HOLD_LIMIT_NS)?;
         self.gpu.finish("the timer's own kernels")
     }
 
+    /// Leaves the programs open: what their streams wait for does not end.
+    pub(super) fn never_close(&mut self) {
+        std::mem::forget(std::mem::take(&mut self.programs));
+    }
+
+    fn run_foreign_kernel(&self) -> Result<(), CudaError> {
+        self.gpu.launch(&self.foreign, self.gpu.gpu().multiprocessors, 32, &[FOREIGN_NS])
+    }
+
     /// Captures `runs` runs into the subject's graph.
-    pub(super) fn capture(&self, subject: &mut PreparedSubject, runs: u32) -> Result<Readiness, CudaError> {
+    pub(super) fn capture(
+        &self,
+        subject: &mut PreparedSubject,
+        figure: Figure,
+        runs: u32,
+    ) -> Result<Readiness, CudaError> {
         subject.graph = None;
         if !subject.is_capturable {
             let reason = "it allocates or waits inside the call, which a graph cannot hold";
@@ -71,7 +95,14 @@ impl Timer {
         }
         self.gpu.bind()?;
         let mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        let enqueue = || (0..runs).try_for_each(|_| subject.enqueue(&self.gpu));
+        let enqueue = || {
+            (0..runs).try_for_each(|_| {
+                if figure == Figure::Behind {
+                    self.run_foreign_kernel()?;
+                }
+                subject.enqueue(&self.gpu)
+            })
+        };
         let graph = match Graph::capture(&self.gpu.memory, &self.gpu.stream, mode, enqueue)? {
             Ok(graph) => graph,
             Err(error) => return Ok(Readiness::Unavailable(format!("it cannot be captured: {error}"))),
@@ -79,6 +110,49 @@ impl Timer {
         graph.upload(&self.gpu.stream)?;
         self.gpu.finish("uploading a graph")?;
         subject.graph = Some(graph);
+        Ok(Readiness::Ready)
+    }
+
+    /// Makes ready the calls of a user's program that come to the same as a scan of this crate, and makes the first of them: it
+    /// has to store what the scan does.
+    pub(super) fn prepare_calls(
+        &mut self,
+        subject: &mut PreparedSubject,
+        figure: Figure,
+    ) -> Result<Readiness, CudaError> {
+        subject.calls = None;
+        let unavailable = |why: &str| Ok(Readiness::Unavailable(why.to_owned()));
+        let Work::Scan { scan, .. } = &subject.work else { return Ok(Readiness::Ready) };
+        let request = scan.request;
+        let Some(instance) = request.problem.instance().filter(|_| subject.is_auto) else {
+            return unavailable("calls are measured as most users make them: of auto, over arrays of one type");
+        };
+        let chosen = Tuning::committed(self.gpu.gpu()).resolve(instance, request.n);
+        if (chosen.strategy, chosen.config) != (request.strategy, request.config) {
+            return unavailable("a call goes by the committed table, and this is by another one");
+        }
+        self.gpu.bind()?;
+        subject.enqueue(&self.gpu)?;
+        self.gpu.finish(&subject.describe())?;
+        let download = |array: &GuardedBuffer| -> Result<Vec<u8>, CudaError> {
+            let mut bytes = vec![0; array.place.bytes as usize];
+            array.download(0, &mut bytes, &self.gpu.stream)?;
+            Ok(bytes)
+        };
+        let (input, expected) = (download(&self.gpu.input)?, download(&self.gpu.output)?);
+        let has_tracking = figure == Figure::Call;
+        let program = match &mut self.programs[usize::from(has_tracking)] {
+            Some(program) => program,
+            none => none.insert(Program::new(self.gpu.context().ordinal(), has_tracking)?),
+        };
+        let called =
+            Called { element: instance.element(), operator: instance.operator(), mode: request.mode, input: &input };
+        let Some(mut calls) = program.calls(&called)? else { return unavailable("a call takes no such numbers") };
+        calls.call()?;
+        if calls.output()? != expected {
+            return unavailable("WRONG: a call of the public API stores something else than the scan that it comes to");
+        }
+        subject.calls = Some(calls);
         Ok(Readiness::Ready)
     }
 
@@ -90,6 +164,11 @@ impl Timer {
         let release = self.signals.device_address(Signals::RELEASE);
         let late = self.signals.device_address(Signals::LATE);
         self.gpu.launch(&self.hold, 1, 1, &[release, u64::from(ticket), limit_ns, late])
+    }
+
+    /// Memory that holds nothing of a scan's.
+    pub(super) fn sentinel_address(&self) -> u64 {
+        self.overwritten.address()
     }
 
     pub(super) fn overwrite_l2(&self, value: u64) -> Result<(), CudaError> {
@@ -104,8 +183,8 @@ impl Timer {
         runs: u32,
     ) -> Result<Sample, CudaError> {
         self.gpu.bind()?;
-        if figure == Figure::Latency {
-            self.sample_latency(subject)
+        if figure.is_by_host() {
+            self.sample_by_host(subject, figure, runs)
         } else {
             self.sample_by_events(subject, figure, runs)
         }
@@ -139,7 +218,7 @@ impl Timer {
         }
         self.gpu.record(&self.start)?;
         match (&subject.graph, figure) {
-            (Some(graph), Figure::Graph) => {
+            (Some(graph), Figure::Graph | Figure::Behind) => {
                 // SAFETY: its runs use what the subject is bound to, which lives until the stream was waited for.
                 unsafe { graph.launch(&self.gpu.stream) }?;
             }
@@ -149,27 +228,40 @@ impl Timer {
         self.probe_clock(1)
     }
 
-    fn sample_latency(&mut self, subject: &mut PreparedSubject) -> Result<Sample, CudaError> {
+    fn sample_by_host(
+        &mut self,
+        subject: &mut PreparedSubject,
+        figure: Figure,
+        runs: u32,
+    ) -> Result<Sample, CudaError> {
         self.probe_clock(0)?;
         self.gpu.finish("a clock probe")?;
         let start = Instant::now();
-        subject.enqueue(&self.gpu)?;
-        self.wait_busily(&subject.describe(), start)?;
-        let nanoseconds = start.elapsed().as_nanos() as f64;
+        match &mut subject.calls {
+            Some(calls) if figure.is_of_calls() => {
+                (0..runs).try_for_each(|_| calls.call())?;
+                self.wait_busily(calls.stream(), "calls of the public API", start)?;
+            }
+            _ => {
+                (0..runs).try_for_each(|_| subject.enqueue(&self.gpu))?;
+                self.wait_busily(&self.gpu.stream, &subject.describe(), start)?;
+            }
+        }
+        let nanoseconds = start.elapsed().as_nanos() as f64 / f64::from(runs);
         self.probe_clock(1)?;
         self.gpu.finish("a clock probe")?;
         Ok(Sample { nanoseconds, clock_megahertz: self.signals.clock_megahertz(), is_late: false })
     }
 
     /// Waits without ever giving up the processor: going to sleep and being woken takes longer than a scan.
-    fn wait_busily(&self, what: &str, since: Instant) -> Result<(), CudaError> {
+    fn wait_busily(&self, stream: &CudaStream, what: &str, since: Instant) -> Result<(), CudaError> {
         const BUSY: Duration = Duration::from_millis(200);
         loop {
             // SAFETY: the stream is alive.
-            match unsafe { sys::cuStreamQuery(self.gpu.stream.cu_stream()) } {
+            match unsafe { sys::cuStreamQuery(stream.cu_stream()) } {
                 sys::CUresult::CUDA_SUCCESS => return Ok(()),
                 sys::CUresult::CUDA_ERROR_NOT_READY if since.elapsed() < BUSY => std::hint::spin_loop(),
-                sys::CUresult::CUDA_ERROR_NOT_READY => return self.gpu.finish(what),
+                sys::CUresult::CUDA_ERROR_NOT_READY => return self.gpu.memory.finish(stream, TIME_LIMIT, what),
                 error => return Err(CudaError::driver(what, result::DriverError(error))),
             }
         }

@@ -1,23 +1,24 @@
-//! What a record says of every target, figure by figure.
+//! What the records of one or several processes say of every target, figure by figure.
 
-use super::super::compare::{THRESHOLD, judge};
 use super::super::point::{Kind, Offsets, bound_name};
 use super::super::record::{FigureRecord, Status, SweepRecord, SweepRow};
 use super::super::sampling::Figure;
 use super::super::sweep::SweepFile;
-use super::{SUBJECT, SWEEP, TARGETS, Target, Yardstick};
+use super::{GPU, HOST_TARGETS, HostTarget, SUBJECT, SWEEP, TARGETS, Target, Yardstick};
 use crate::element::{ElementType, Operator};
-use crate::lab::statistics::{Difference, Summary};
+use crate::lab::statistics::Summary;
 use crate::names::named;
+use crate::strategy::tuning::Tuning;
 use crate::strategy::{Blocks, Mode, Strategy};
 use crate::text::format_array_size;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
-const RUN_TO_RUN: &str = "cub-3.5.0-run-to-run";
 const MEMCPY: &str = "memcpy";
 /// A miss within this share of its bound is as near as can be asked for.
 pub const NEAR_BOUND: f64 = 0.05;
+/// Where the sentinel is off its median by more, the machine was not what it was elsewhere.
+pub const SENTINEL_STEP: f64 = 0.03;
 
 /// The strategy that ran: that of the subject's name, or what it resolved to.
 pub fn resolved(row: &SweepRow) -> Option<Strategy> {
@@ -74,12 +75,14 @@ pub struct Bound {
 pub struct Finding {
     /// Which.
     pub place: Place,
-    /// Time of what it is compared with, by ours; `None` where one of them is missing.
+    /// Time of what it is compared with, by ours; of several processes the median; `None` where one of them is missing.
     pub ratio: Option<f64>,
+    /// The least and the largest of several processes.
+    pub between: Option<[f64; 2]>,
+    /// What it is compared with.
+    pub reference: Option<String>,
     /// Whether it reaches the target.
     pub passed: bool,
-    /// What the samples say against CUB, where that decides.
-    pub samples: Option<Difference>,
     /// Why it does not count, whatever the ratio.
     pub problem: Option<String>,
     /// The strategy that ran, where something did.
@@ -92,8 +95,8 @@ pub struct Finding {
 
 impl Finding {
     const fn new(place: Place, strategy: Option<Strategy>) -> Self {
-        let (ratio, samples, problem, bound) = (None, None, None, None);
-        Self { place, ratio, passed: false, samples, problem, strategy, bound, is_trusted: false }
+        let (ratio, between, reference, problem, bound) = (None, None, None, None, None);
+        Self { place, ratio, between, reference, passed: false, problem, strategy, bound, is_trusted: false }
     }
 
     /// The figure does not count.
@@ -106,12 +109,11 @@ impl Finding {
         self.strategy.is_some_and(|strategy| strategy.row().shape.blocks == Blocks::Single)
     }
 
-    /// The place, and the strategy that ran there.
-    pub(super) fn title(&self) -> String {
-        match self.strategy {
-            Some(strategy) => format!("{} ({strategy})", self.place),
-            None => self.place.to_string(),
-        }
+    /// The place, the strategy that ran there, and what it is compared with.
+    pub fn title(&self) -> String {
+        let who = [self.strategy.map(|strategy| strategy.to_string()), self.reference.clone()];
+        let who: Vec<String> = who.into_iter().flatten().collect();
+        if who.is_empty() { self.place.to_string() } else { format!("{} ({})", self.place, who.join(", by ")) }
     }
 
     /// Whether it stands so near to its bound that waiting is not what it lacks.
@@ -144,11 +146,6 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Whether the target decides, and with this result.
-    pub fn decides(&self, result: TargetResult) -> bool {
-        self.target.decides && self.result == result
-    }
-
     /// How many figures reach the target.
     pub fn passed(&self) -> usize {
         self.findings.iter().filter(|finding| finding.passed).count()
@@ -159,10 +156,9 @@ impl Outcome {
         self.findings.iter().filter(|finding| !finding.passed)
     }
 
-    /// The worst of those that have a ratio; where the samples decide, the worst of those that they find slower, if any.
+    /// The worst of those that have a ratio.
     pub fn worst(&self) -> Option<&Finding> {
-        let slower = self.findings.iter().find(|finding| finding.samples.is_some() && !finding.passed);
-        slower.filter(|finding| finding.ratio.is_some()).or_else(|| self.findings.iter().find(|f| f.ratio.is_some()))
+        self.findings.iter().find(|finding| finding.ratio.is_some())
     }
 
     /// The middle of the ratios.
@@ -170,26 +166,47 @@ impl Outcome {
         let ratios: Vec<f64> = self.findings.iter().filter_map(|finding| finding.ratio).collect();
         Summary::of(&ratios).map(|summary| summary.median)
     }
-
-    /// How many figures reach the stretch of the target, if it has one.
-    pub fn stretched(&self) -> Option<usize> {
-        let stretch = self.target.stretch?;
-        Some(self.findings.iter().filter(|finding| finding.ratio.is_some_and(|ratio| ratio >= stretch)).count())
-    }
-
-    /// How many figures the samples find so.
-    pub fn samples(&self, difference: Difference) -> usize {
-        self.findings.iter().filter(|finding| finding.samples == Some(difference)).count()
-    }
 }
 
-/// All targets on one record.
+/// A target on the host and what the records say of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostOutcome {
+    /// The target.
+    pub target: &'static HostTarget,
+    /// Microseconds, of several processes the median; `None` where it was not measured.
+    pub found_us: Option<f64>,
+    /// Whether the records reach it.
+    pub result: TargetResult,
+}
+
+/// What the sentinel took at all points.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sentinel {
+    /// Points that have it.
+    pub points: usize,
+    /// Microseconds.
+    pub median_us: f64,
+    /// Likewise.
+    pub least_us: f64,
+    /// Likewise.
+    pub most_us: f64,
+    /// Points where it is off the median of its process by more than [`SENTINEL_STEP`].
+    pub steps: usize,
+}
+
+/// All targets on the records of one or several processes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Evaluation {
     /// The GPU's name.
     pub gpu: String,
+    /// How many processes.
+    pub processes: usize,
     /// One a target, in order.
     pub outcomes: Vec<Outcome>,
+    /// One a target on the host, in order.
+    pub host: Vec<HostOutcome>,
+    /// What the sentinel took, where it was measured.
+    pub sentinel: Option<Sentinel>,
 }
 
 /// The measured rows of a record by what tells them apart.
@@ -197,6 +214,10 @@ struct Rows<'a> {
     rows: HashMap<RowKey<'a>, Vec<&'a SweepRow>>,
     /// Names of other people's scans.
     peers: BTreeSet<&'a str>,
+    /// Names of the copy kernels.
+    copies: BTreeSet<&'a str>,
+    /// Sizes at which our subject was measured, in elements.
+    sizes: BTreeSet<u64>,
 }
 
 type RowKey<'a> = (&'a str, ElementType, Operator, u64, Offsets, Option<Mode>);
@@ -204,170 +225,269 @@ type RowKey<'a> = (&'a str, ElementType, Operator, u64, Offsets, Option<Mode>);
 impl<'a> Rows<'a> {
     fn new(record: &'a SweepRecord) -> Self {
         let mut rows: HashMap<_, Vec<&SweepRow>> = HashMap::new();
-        let peers = record.rows.iter().filter(|row| row.kind == Kind::Peer).map(|row| row.subject.as_str()).collect();
+        let names = |kind: Kind| {
+            record
+                .rows
+                .iter()
+                .filter(move |row| row.kind == kind)
+                .map(|row| row.subject.as_str())
+                .collect::<BTreeSet<_>>()
+        };
+        let copies = names(Kind::Copy).into_iter().filter(|name| *name != MEMCPY).collect();
         let is_used = |row: &&SweepRow| matches!(row.status, Status::Measured | Status::NotVerified);
-        // Targets are of flat scans.
-        for row in record.rows.iter().filter(is_used).filter(|row| row.point().is_plain()) {
+        for row in record.rows.iter().filter(is_used).filter(|row| is_flat(row)) {
             let key = (row.subject.as_str(), row.element, row.operator, row.n, row.offsets, row.mode);
             rows.entry(key).or_default().push(row);
         }
-        Self { rows, peers }
+        let sizes = record.rows.iter().filter(|row| row.subject == SUBJECT).map(|row| row.n).collect();
+        Self { rows, peers: names(Kind::Peer), copies, sizes }
     }
 
     /// The rows of a subject at a place, in all their configurations.
     fn at(&self, subject: &str, place: &Place) -> impl Iterator<Item = &'a SweepRow> + use<'a> {
-        let mode = (subject != MEMCPY).then_some(place.mode);
+        let mode = (!self.copies.contains(subject)).then_some(place.mode);
         let key = (subject, place.element, place.operator, place.n, place.offsets, mode);
         self.rows.get(&key).cloned().unwrap_or_default().into_iter()
     }
 
     /// The figure of a subject at a place, of several configurations the fastest.
-    fn figure(&self, subject: &str, place: &Place) -> Option<&'a FigureRecord> {
+    fn figure(&self, subject: &'a str, place: &Place) -> Option<Timed<'a>> {
         let figures = self.at(subject, place).filter_map(|row| row.figure(place.figure));
-        fastest(figures)
+        fastest(figures.filter_map(|figure| Timed::new(subject, figure)))
     }
 
     /// The fastest of other people's scans at a place, of any version, width of the count and way of adding up.
-    fn best_peer(&self, place: &Place) -> Option<&'a FigureRecord> {
+    fn best_peer(&self, place: &Place) -> Option<Timed<'a>> {
         fastest(self.peers.iter().filter_map(|peer| self.figure(peer, place)))
+    }
+
+    /// How many times as fast as the best of them ours is.
+    fn lead(&self, place: &Place) -> Option<f64> {
+        Some(self.best_peer(place)?.framed_ns() / self.figure(SUBJECT, place)?.framed_ns())
+    }
+
+    /// The lead at a place by the lower of the leads at both ends of an octave around it: of all such octaves the worst.
+    fn by_octave(&self, place: &Place) -> Option<f64> {
+        let lead = self.lead(place)?;
+        let ends = self.sizes.range(place.n / 2 + 1..place.n).filter(|&&n| n * 2 > place.n);
+        let lower = ends.filter_map(|&n| {
+            let [low, high] = [n, 2 * n].map(|n| self.lead(&Place { n, ..*place }));
+            Some(low?.min(high?))
+        });
+        lower.map(|end| lead / end).min_by(f64::total_cmp)
     }
 }
 
-fn median(figure: &FigureRecord) -> Option<f64> {
-    figure.median_ns.filter(|&median| median > 0.0)
+/// A figure that has a time.
+#[derive(Clone, Copy)]
+struct Timed<'a> {
+    subject: &'a str,
+    figure: &'a FigureRecord,
+    median_ns: f64,
 }
 
-fn fastest<'a>(figures: impl Iterator<Item = &'a FigureRecord>) -> Option<&'a FigureRecord> {
-    let timed = figures.filter_map(|figure| Some((median(figure)?, figure)));
-    timed.min_by(|left, right| left.0.total_cmp(&right.0)).map(|(_, figure)| figure)
+impl<'a> Timed<'a> {
+    fn new(subject: &'a str, figure: &'a FigureRecord) -> Option<Self> {
+        Some(Self { subject, figure, median_ns: figure.median_ns.filter(|&median| median > 0.0)? })
+    }
+
+    /// As the events said it: the empty frame left in.
+    fn framed_ns(&self) -> f64 {
+        self.median_ns + self.figure.empty_frame_ns.unwrap_or(0.0)
+    }
 }
 
-/// Says of every target whether a record reaches it.
-pub fn evaluate(record: &SweepRecord) -> Evaluation {
-    let slug = record.header.machine.gpu_slug();
-    let rows = Rows::new(record);
-    let promised = promised();
-    let outcomes = TARGETS.iter().map(|target| outcome(target, record, &rows, &promised, &slug)).collect();
-    Evaluation { gpu: record.header.machine.gpu.clone(), outcomes }
+fn fastest<'a>(figures: impl Iterator<Item = Timed<'a>>) -> Option<Timed<'a>> {
+    figures.min_by(|left, right| left.median_ns.total_cmp(&right.median_ns))
 }
 
-/// The rows of our subject that the committed sweep measures.
-fn promised() -> Vec<SweepRow> {
+/// Whether a row is of a flat scan of arrays of one type: targets are of no other.
+fn is_flat(row: &SweepRow) -> bool {
+    row.problem.is_flat() && row.input_element.is_none()
+}
+
+/// Says of every target whether the records of one process or several reach it. The first is that of the process that measures all.
+///
+/// # Panics
+/// Without a record.
+pub fn evaluate(records: &[&SweepRecord]) -> Evaluation {
+    let machine = &records[0].header.machine;
+    let is_ours = machine.gpu_slug() == GPU;
+    let judged = |passed: bool| match passed {
+        _ if !is_ours => TargetResult::OtherGpu,
+        true => TargetResult::Pass,
+        false => TargetResult::Miss,
+    };
+    let promised = promised(records[0]);
+    let rows: Vec<(&SweepRecord, Rows<'_>)> = records.iter().map(|&record| (record, Rows::new(record))).collect();
+    let outcomes = TARGETS.iter().map(|target| {
+        let findings = findings(target, &rows, &promised);
+        let passed = findings.iter().all(|finding| finding.passed) && !findings.is_empty();
+        Outcome { target, findings, result: judged(passed) }
+    });
+    let host = HOST_TARGETS.iter().map(|target| {
+        let times = records.iter().filter_map(|record| target.found_us(record.call_times.as_ref()?));
+        let found_us = Summary::of(&times.collect::<Vec<_>>()).map(|summary| summary.median);
+        HostOutcome { target, found_us, result: judged(found_us.is_some_and(|found| found <= target.most_us)) }
+    });
+    Evaluation {
+        gpu: machine.gpu.clone(),
+        processes: records.len(),
+        outcomes: outcomes.collect(),
+        host: host.collect(),
+        sentinel: sentinel(records),
+    }
+}
+
+/// What the sentinel took, and where it is off the median of its process.
+fn sentinel(records: &[&SweepRecord]) -> Option<Sentinel> {
+    let (mut all, mut steps) = (Vec::new(), 0);
+    for record in records {
+        let points = record.points.iter().filter_map(|point| point.beside.sentinel.as_ref()?.median_ns);
+        let times: Vec<f64> = points.map(|time| time / 1e3).collect();
+        let Some(summary) = Summary::of(&times) else { continue };
+        steps += times.iter().filter(|&&time| (time / summary.median - 1.0).abs() > SENTINEL_STEP).count();
+        all.extend(times);
+    }
+    let Summary { count, median, minimum, maximum, .. } = Summary::of(&all)?;
+    Some(Sentinel { points: count, median_us: median, least_us: minimum, most_us: maximum, steps })
+}
+
+/// The rows of our subject that the committed sweep measures on the GPU of a record, with the figures of each.
+fn promised(record: &SweepRecord) -> Vec<(SweepRow, Vec<Figure>)> {
     let Ok(sweep) = SweepFile::open(SWEEP) else { unreachable!("a test reads every sweep that is shipped") };
-    let (points, _) = sweep.points(&[]);
+    let tuning = Tuning::committed(record.header.machine.tuning_gpu());
+    let (points, _) = sweep.points_by(&[], &tuning);
     let rows = points.iter().flat_map(|point| {
         let ours = point.entries.iter().filter(|entry| entry.subject.name() == SUBJECT);
-        ours.map(|entry| SweepRow { offsets: point.offsets, ..SweepRow::new(&entry.subject, point.workload, point.n) })
+        ours.map(|entry| {
+            let row = SweepRow::new(&entry.subject, point.workload, point.n);
+            (SweepRow { offsets: point.offsets, ..row }, entry.figures.clone())
+        })
     });
     rows.collect()
 }
 
-fn outcome(
-    target: &'static Target,
-    record: &SweepRecord,
-    rows: &Rows<'_>,
-    promised: &[SweepRow],
-    gpu: &str,
-) -> Outcome {
-    let mut findings: Vec<Finding> = Vec::new();
-    let ours = |row: &&SweepRow| {
-        row.subject == SUBJECT && row.kind == Kind::Strategy && row.point().is_plain() && target.covers(row)
-    };
-    for row in record.rows.iter().filter(ours) {
-        for &figure in target.figures {
-            let Some(place) = Place::of(row, figure) else { continue };
-            findings.extend(finding(target, row, place, rows));
+/// Every figure of a target, those without a ratio first, then the worst first.
+fn findings(
+    target: &Target,
+    records: &[(&SweepRecord, Rows<'_>)],
+    promised: &[(SweepRow, Vec<Figure>)],
+) -> Vec<Finding> {
+    let mut found: BTreeMap<Place, Vec<Finding>> = BTreeMap::new();
+    for (record, rows) in records {
+        let ours = |row: &&SweepRow| {
+            row.subject == SUBJECT && row.kind == Kind::Strategy && is_flat(row) && target.covers(row)
+        };
+        for row in record.rows.iter().filter(ours) {
+            for &figure in target.figures.iter().filter(|&&figure| row.figure(figure).is_some() || !is_timed(row)) {
+                if let Some(finding) = Place::of(row, figure).and_then(|place| finding(target, row, place, rows)) {
+                    found.entry(finding.place).or_default().push(finding);
+                }
+            }
         }
     }
-    let found: HashSet<Place> = findings.iter().map(|finding| finding.place).collect();
-    let is_compared = |row: &&SweepRow| target.yardstick != Yardstick::NotSlower || row.operator == Operator::Sum;
-    for row in promised.iter().filter(|row| target.covers(row)).filter(is_compared) {
-        let places = target.figures.iter().filter_map(|&figure| Place::of(row, figure));
-        let missing = places.filter(|place| !found.contains(place)).map(|place| Finding::new(place, None));
-        findings.extend(missing.map(|finding| finding.because("it was not measured")));
+    let mut findings: Vec<Finding> = Vec::new();
+    for (row, figures) in promised.iter().filter(|(row, _)| target.covers(row)) {
+        let asked = figures.iter().filter(|figure| target.figures.contains(figure));
+        let missing = asked.filter_map(|&figure| Place::of(row, figure)).filter(|place| !found.contains_key(place));
+        // At the first and last sizes there is no octave around.
+        let missing = missing.filter(|_| target.yardstick != Yardstick::Octave);
+        findings.extend(missing.map(|place| Finding::new(place, None).because("it was not measured")));
     }
+    findings.extend(found.into_values().filter_map(|of_processes| Finding::of_processes(target, of_processes)));
     let order = |finding: &Finding| finding.ratio.unwrap_or(f64::NEG_INFINITY);
     findings.sort_by(|left, right| order(left).total_cmp(&order(right)).then(left.place.cmp(&right.place)));
-    let result = match findings.iter().all(|finding| finding.passed) && !findings.is_empty() {
-        _ if target.gpu != gpu => TargetResult::OtherGpu,
-        true => TargetResult::Pass,
-        false => TargetResult::Miss,
-    };
-    Outcome { target, findings, result }
+    findings
+}
+
+/// Whether a row's figures are to be used.
+fn is_timed(row: &SweepRow) -> bool {
+    row.status == Status::Measured
+}
+
+impl Finding {
+    /// What several processes say of a figure: their middle, or that of them which does not count.
+    fn of_processes(target: &Target, mut findings: Vec<Self>) -> Option<Self> {
+        if let Some(wrong) = findings.iter().position(|finding| finding.problem.is_some()) {
+            return Some(findings.swap_remove(wrong));
+        }
+        let ratios: Vec<f64> = findings.iter().filter_map(|finding| finding.ratio).collect();
+        let Summary { median, minimum, maximum, count, .. } = Summary::of(&ratios)?;
+        let is_trusted = findings.iter().all(|finding| finding.is_trusted);
+        let middle = findings.into_iter().min_by(|left, right| {
+            let distance = |finding: &Self| finding.ratio.map_or(f64::INFINITY, |ratio| (ratio - median).abs());
+            distance(left).total_cmp(&distance(right))
+        })?;
+        let between = (count > 1).then_some([minimum, maximum]);
+        Some(Self { ratio: Some(median), between, passed: median >= target.threshold, is_trusted, ..middle })
+    }
 }
 
 /// What a row of ours says of a target by one figure; `None` where there is nothing to compare it with and need not be.
 fn finding(target: &Target, row: &SweepRow, place: Place, rows: &Rows<'_>) -> Option<Finding> {
     let mut finding = Finding::new(place, resolved(row));
-    if target.yardstick == Yardstick::NotSlower && place.operator != Operator::Sum && rows.best_peer(&place).is_none() {
-        // The peers have sums of every type, and of the others what shows that the operator matters little.
-        return None;
-    }
-    if row.status != Status::Measured {
+    if !is_timed(row) {
         let reason = row.reason.as_deref().and_then(|reason| reason.lines().next()).unwrap_or("it was not measured");
         return Some(finding.because(reason));
     }
-    let Some((ours, ours_ns)) = row.figure(place.figure).and_then(|figure| Some((figure, median(figure)?))) else {
-        return Some(finding.because("the figure was not measured"));
+    let Some(ours) = row.figure(place.figure).and_then(|figure| Timed::new(SUBJECT, figure)) else {
+        let why = row.figure(place.figure).and_then(|figure| figure.unavailable.as_deref());
+        return Some(finding.because(why.unwrap_or("the figure was not measured")));
     };
     let reference = match target.yardstick {
-        Yardstick::Cub | Yardstick::NotSlower => rows.best_peer(&place),
-        Yardstick::RunToRun => rows.figure(RUN_TO_RUN, &place),
-        Yardstick::Memcpy => {
-            let on_stream = (place.figure == Figure::Graph).then_some(Place { figure: Figure::Stream, ..place });
-            fastest([Some(place), on_stream].iter().flatten().filter_map(|place| rows.figure(MEMCPY, place)))
-        }
+        Yardstick::Cub => rows.best_peer(&place),
+        Yardstick::CopyKernel => fastest(rows.copies.iter().filter_map(|copy| rows.figure(copy, &place))),
         Yardstick::Neighbour => {
             let bytes = place.element.bytes() as u64;
             // A record that lies about n finds no neighbour.
             let n = place.n.saturating_mul(bytes).checked_next_multiple_of(16).unwrap_or(0) / bytes;
             rows.figure(SUBJECT, &Place { n, offsets: Offsets::default(), ..place })
         }
-        Yardstick::NotDeterministic => {
-            let strategies = Strategy::ALL.iter().filter(|strategy| !strategy.row().has_fixed_order);
-            fastest(strategies.filter_map(|strategy| rows.figure(strategy.name(), &place)))
+        Yardstick::Octave => {
+            finding.ratio = Some(rows.by_octave(&place)?);
+            finding.is_trusted = ours.figure.is_trusted;
+            return Some(finding);
         }
     };
-    let Some((reference, reference_ns)) = reference.and_then(|figure| Some((figure, median(figure)?))) else {
+    let Some(reference) = reference else {
         return Some(finding.because(format!("there is no figure of {} beside it", target.yardstick.of())));
     };
-    let ratio = reference_ns / ours_ns;
+    // Cold, what the queue takes by itself is part of both; behind a foreign kernel, that kernel is part of neither.
+    let time = |of: &Timed<'_>| match (place.figure, target.yardstick) {
+        (Figure::Cold, Yardstick::Cub) => of.framed_ns(),
+        _ => of.median_ns,
+    };
+    let ratio = time(&reference) / time(&ours);
     finding.ratio = Some(ratio);
-    finding.is_trusted = ours.is_trusted && reference.is_trusted;
-    finding.bound =
-        bound(row, place, rows).map(|bound_ns| Bound { ratio: reference_ns / bound_ns, share: bound_ns / ours_ns });
-    finding.passed = ratio >= target.threshold;
-    if target.yardstick == Yardstick::NotSlower {
-        if [reference, ours].iter().any(|figure| figure.samples_ns.is_empty()) {
-            return Some(finding.because("a time without its samples cannot be told from another"));
-        }
-        let samples = judge(reference, ours, THRESHOLD);
-        finding.samples = Some(samples);
-        finding.passed = samples != Difference::Slower;
-    }
-    if matches!(target.yardstick, Yardstick::RunToRun | Yardstick::NotDeterministic)
-        && !resolved(row).is_some_and(|strategy| strategy.row().has_fixed_order)
-    {
-        return Some(finding.because("its sums of floats are not the same from run to run"));
-    }
+    finding.reference = Some(reference.subject.to_owned()).filter(|subject| subject != SUBJECT);
+    finding.is_trusted = ours.figure.is_trusted && reference.figure.is_trusted;
+    finding.bound = bound(row, place, rows)
+        .map(|bound| Bound { ratio: time(&reference) / time(&bound), share: time(&bound) / time(&ours) });
     Some(finding)
 }
 
 /// The time of the same configuration without its waiting.
-fn bound(row: &SweepRow, place: Place, rows: &Rows<'_>) -> Option<f64> {
+fn bound<'a>(row: &SweepRow, place: Place, rows: &Rows<'a>) -> Option<Timed<'a>> {
     let name = bound_name(resolved(row)?.name());
     let same = |bound: &&SweepRow| (bound.vt, bound.block_threads) == (row.vt, row.block_threads);
-    let figure = rows.at(&name, &place).find(same)?.figure(place.figure)?;
-    median(figure)
+    Timed::new("", rows.at(&name, &place).find(same)?.figure(place.figure)?)
 }
 
 impl Evaluation {
-    /// Whether a target that is for this GPU is missed.
-    pub fn is_missed(&self) -> bool {
-        self.deciding().any(|outcome| outcome.result == TargetResult::Miss)
+    /// The results of all targets.
+    fn results(&self) -> impl Iterator<Item = TargetResult> {
+        let of_rows = self.outcomes.iter().map(|outcome| outcome.result);
+        of_rows.chain(self.host.iter().map(|outcome| outcome.result))
     }
 
-    pub(super) fn deciding(&self) -> impl Iterator<Item = &Outcome> {
-        self.outcomes.iter().filter(|outcome| outcome.target.decides && outcome.result != TargetResult::OtherGpu)
+    /// Whether a target that is for this GPU is missed.
+    pub fn is_missed(&self) -> bool {
+        self.count(TargetResult::Miss) > 0
+    }
+
+    /// How many targets have this result.
+    pub fn count(&self, result: TargetResult) -> usize {
+        self.results().filter(|&other| other == result).count()
     }
 }

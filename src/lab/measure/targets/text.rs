@@ -1,13 +1,12 @@
 //! The table of targets in 80 columns, and the figures that miss.
 
-use super::Yardstick;
-use super::evaluation::{Evaluation, Finding, NEAR_BOUND, Outcome, TargetResult};
-use crate::lab::statistics::Difference;
+use super::GPU;
+use super::evaluation::{Evaluation, Finding, NEAR_BOUND, Outcome, SENTINEL_STEP, Sentinel, TargetResult};
 use crate::text::wrapped;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 impl Outcome {
-    /// Sentences on what the columns do not say: the worst place, its bound, the stretch, the samples.
+    /// Sentences on what the columns do not say: the worst place, what other processes found there, its bound.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.findings.is_empty() {
@@ -15,7 +14,11 @@ impl Outcome {
         }
         if let Some(worst) = self.worst() {
             let mark = if worst.is_trusted { "" } else { " (no noise criterion met)" };
-            notes.push(format!("worst: {}{mark}", worst.title()));
+            let between = worst.between.map_or(String::new(), |[least, most]| {
+                let show = |ratio| self.target.yardstick.show(ratio);
+                format!(", {} to {} by process", show(least), show(most))
+            });
+            notes.push(format!("worst: {}{between}{mark}", worst.title()));
             match worst.bound {
                 Some(bound) if !worst.passed => notes.push(format!(
                     "without waiting: {}, we reach {:.1} % of that",
@@ -53,20 +56,6 @@ impl Outcome {
                 notes.push(note);
             }
         }
-        if let (Some(stretched), Some(stretch)) = (self.stretched(), self.target.stretch) {
-            let all = self.findings.len();
-            let reached = if stretched == all && all > 0 { "reached" } else { "not reached" };
-            notes.push(format!("stretch {}: {reached}, {stretched} of {all}", self.target.yardstick.show(stretch)));
-        }
-        if self.target.yardstick == Yardstick::NotSlower && !self.findings.is_empty() {
-            notes.push(format!(
-                "{} faster, {} within noise, {} undecided, {} slower",
-                self.samples(Difference::Faster),
-                self.samples(Difference::Same),
-                self.samples(Difference::Unclear),
-                self.samples(Difference::Slower)
-            ));
-        }
         notes
     }
 }
@@ -94,12 +83,24 @@ impl Evaluation {
                 target.demand(),
                 show(outcome.worst().and_then(|worst| worst.ratio)),
                 show(outcome.median()),
-                word(outcome)
+                word(outcome.result)
             );
             for note in outcome.notes() {
                 for line in wrapped(&note, 76) {
                     let _ = writeln!(text, "    {line}");
                 }
+            }
+        }
+        for outcome in &self.host {
+            let target = outcome.target;
+            let found = outcome.found_us.map_or("-".to_owned(), microseconds);
+            let demand = format!("at most {}", microseconds(target.most_us));
+            let _ = writeln!(text, "{:<20} {demand:<24} {found:>25}  {}", target.place, word(outcome.result));
+        }
+        if let Some(sentinel) = &self.sentinel {
+            let _ = writeln!(text);
+            for line in wrapped(&sentinel.to_string(), 80) {
+                let _ = writeln!(text, "{line}");
             }
         }
         let _ = writeln!(text, "\n{}", self.summary());
@@ -109,12 +110,18 @@ impl Evaluation {
 
     /// How many targets came out how.
     pub fn summary(&self) -> String {
-        let count = |result: TargetResult| self.deciding().filter(|outcome| outcome.result == result).count();
-        let (passed, missed) = (count(TargetResult::Pass), count(TargetResult::Miss));
+        let [passed, missed] = [TargetResult::Pass, TargetResult::Miss].map(|result| self.count(result));
         if passed + missed == 0 {
             return format!("No target is for the {}: the figures are for information.", self.gpu);
         }
-        format!("{} of {} targets reached on the {}.", passed, passed + missed, self.gpu)
+        let processes =
+            if self.processes == 1 { "one process".to_owned() } else { format!("{} processes", self.processes) };
+        format!("{passed} of {} targets reached on the {}, by {processes}.", passed + missed, self.gpu)
+    }
+
+    /// The outcomes that decide: of targets that are for the records' GPU.
+    fn deciding(&self) -> impl Iterator<Item = &Outcome> {
+        self.outcomes.iter().filter(|outcome| outcome.result != TargetResult::OtherGpu)
     }
 
     fn list_misses(&self, text: &mut String, all: bool) {
@@ -138,7 +145,9 @@ impl Evaluation {
             let yardstick = outcome.target.yardstick;
             let found = match (&finding.problem, finding.ratio) {
                 (Some(problem), _) => problem.clone(),
-                (None, Some(ratio)) => format!("{} of {}", yardstick.show(ratio), yardstick.show_demand(outcome)),
+                (None, Some(ratio)) => {
+                    format!("{} of {}", yardstick.show(ratio), yardstick.show(outcome.target.threshold))
+                }
                 (None, None) => "-".to_owned(),
             };
             let bound = finding.bound.map_or(String::new(), |bound| {
@@ -157,19 +166,25 @@ impl Evaluation {
     }
 }
 
-impl Yardstick {
-    /// What a ratio had to reach.
-    fn show_demand(self, outcome: &Outcome) -> String {
-        if self == Self::NotSlower { "1.00 x".to_owned() } else { self.show(outcome.target.threshold) }
-    }
+/// The verdict in a table.
+pub fn word(result: TargetResult) -> String {
+    if result == TargetResult::OtherGpu { format!("({GPU})") } else { result.name().to_owned() }
 }
 
-/// The verdict in a table; what decides nothing is in small letters.
-pub fn word(outcome: &Outcome) -> String {
-    match (outcome.result, outcome.target.decides) {
-        (TargetResult::OtherGpu, _) => format!("({})", outcome.target.gpu),
-        (TargetResult::Miss, false) => "no".to_owned(),
-        (TargetResult::Pass, false) => "yes".to_owned(),
-        (result, true) => result.name().to_owned(),
+/// A time on the host: "3.0 us", "20 ms".
+pub fn microseconds(time: f64) -> String {
+    if time < 1e3 { format!("{time:.1} us") } else { format!("{:.1} ms", time / 1e3) }
+}
+
+/// A sentence on what the same copy took at all points.
+impl fmt::Display for Sentinel {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { points, median_us, least_us, most_us, steps } = self;
+        write!(
+            formatter,
+            "The sentinel, one copy at all of {points} points, took {median_us:.3} us, {least_us:.3} to {most_us:.3}; at {steps} it \
+             was more than {:.0} % off its process's median.",
+            100.0 * SENTINEL_STEP
+        )
     }
 }

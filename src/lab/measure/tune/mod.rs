@@ -140,6 +140,8 @@ impl TunePlan {
                     peers: Vec::new(),
                     figures: FIGURES.to_vec(),
                     bounds: false,
+                    copies: false,
+                    every_process: false,
                 });
             }
         }
@@ -149,6 +151,7 @@ impl TunePlan {
             seed: 42,
             limits: Limits { latency_up_to: "0".to_owned(), ..Limits::default() },
             groups,
+            process: None,
             tuning: None,
         };
         let finalists = if quick { QUICK_FINALISTS } else { FINALISTS };
@@ -245,7 +248,7 @@ fn measure_candidates(
     rows.extend(full.rows);
     let mut skipped = coarse.skipped;
     skipped.extend(full.skipped);
-    Ok(MeasuredPoint { rows, empty_frame: full.empty_frame, skipped })
+    Ok(MeasuredPoint { rows, beside: full.beside, skipped })
 }
 
 fn mark(rows: &mut [SweepRow], pass: Pass) {
