@@ -81,10 +81,12 @@ pub fn compare(
     let has_choices = jobs.requests.iter().any(|job| job.choice == StrategyChoice::Auto);
     let mut printer = Printer { format: arguments.format, table, timed, columns_printed: false, has_choices };
     if arguments.format == Format::Table {
-        let by = if tuning.is_measured() { "" } else { ", which is not measured" };
         let auto =
-            if has_choices { format!("auto goes by the tuning table {}{by}\n", tuning.name()) } else { String::new() };
+            if has_choices { format!("auto goes by the tuning table {}\n", tuning.name()) } else { String::new() };
         console.print(&format!("{}\n{auto}\n", description.name))?;
+    }
+    if let Some(advice) = tuning.advice().filter(|_| has_choices && timed) {
+        console.remark(&advice);
     }
     console.start_progress(jobs.requests.iter().map(|job| cost(&job.request)).sum());
     let settings = RunSettings {

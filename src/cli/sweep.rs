@@ -167,7 +167,8 @@ pub(super) fn measure(
             return Ok((EXIT_OK, path));
         }
     };
-    let (mut points, _) = file.points_by(&laboratory.peers(), &file.tuning_on(header.machine.tuning_gpu())?);
+    let tuning = file.tuning_on(header.machine.tuning_gpu())?;
+    let (mut points, _) = file.points_by(&laboratory.peers(), &tuning);
     points.retain(|point| !recorder.has_point(point));
     let estimate = run::estimate_sweep(&points, &file.limits, header.machine.processors);
     console.print(&format!("{} on {}, driver {}\n", file.name, header.machine.gpu, header.machine.driver))?;
@@ -179,6 +180,10 @@ pub(super) fn measure(
         in_words(estimate.compile_seconds),
     ));
     console.start_progress(points.iter().map(|point| cost(point, &file)).sum());
+    let has_auto = file.groups.iter().any(|group| group.strategies.contains(&StrategyChoice::Auto));
+    if let Some(advice) = tuning.advice().filter(|_| has_auto) {
+        console.remark(&advice);
+    }
     if let Some(measure) = kept.call_times.filter(|_| recorder.record().call_times.is_none()) {
         recorder.call_times(measure()?)?;
     }

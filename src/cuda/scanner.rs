@@ -208,6 +208,12 @@ impl Scanner {
         Ok(self)
     }
 
+    /// What to do for `auto` where no tuning table was measured on a GPU like this one; `None` where one was. A program that scans
+    /// much may want to say it once.
+    pub fn tuning_advice(&self) -> Option<String> {
+        self.tuning.advice()
+    }
+
     /// Takes other choices inside the strategy for the scans from here on; with `auto`, inside whatever strategy the
     /// table names.
     #[must_use]

@@ -87,6 +87,8 @@ struct Range {
 pub struct Tuning {
     name: String,
     is_measured: bool,
+    /// Whether the table is of a GPU with as many multiprocessors of the same capability.
+    is_of_its_kind: bool,
     ranges: HashMap<Instance, Vec<Range>>,
     architecture: Architecture,
 }
@@ -118,6 +120,7 @@ impl Tuning {
             None => Self {
                 name: "none".to_owned(),
                 is_measured: false,
+                is_of_its_kind: false,
                 ranges: HashMap::new(),
                 architecture: gpu.architecture,
             },
@@ -169,7 +172,9 @@ impl Tuning {
             }
             ranges.insert(instance, kept);
         }
-        Self { name, is_measured: table.header.measured, ranges, architecture: gpu.architecture }
+        let is_of_its_kind =
+            table.architecture() == Some(gpu.architecture) && table.header.multiprocessors == Some(gpu.multiprocessors);
+        Self { name, is_measured: table.header.measured, is_of_its_kind, ranges, architecture: gpu.architecture }
     }
 
     /// What the table is called: that of a committed one, or its GPU's.
@@ -180,6 +185,20 @@ impl Tuning {
     /// Whether the table was measured.
     pub const fn is_measured(&self) -> bool {
         self.is_measured
+    }
+
+    /// What to do where nothing was measured on a GPU like this one: how to make a table in minutes. `None` where something was.
+    pub fn advice(&self) -> Option<String> {
+        let Self { name, is_measured, is_of_its_kind, .. } = self;
+        let what = match (is_measured, is_of_its_kind) {
+            (true, true) => return None,
+            (true, false) => "was measured on a GPU of another kind",
+            (false, _) => "was not measured",
+        };
+        Some(format!(
+            "the tuning table {name}, which auto goes by here, {what}; `lookback tune --output my.toml` measures this GPU \
+             in four minutes, and --tuning my.toml or Scanner::with_tuning takes the table"
+        ))
     }
 
     /// Strategy and configuration for `n` elements of a problem: of `auto` those of the table ([`Self::resolve`]), of a named
@@ -561,15 +580,19 @@ mod tests {
     fn gpus_take_their_own_table_or_the_nearest_lower_one_and_older_ones_go_by_rules() {
         let gpu = |major, minor| Gpu { architecture: Architecture { major, minor }, multiprocessors: 100 };
         for (major, minor) in [(9, 0), (10, 0), (12, 1)] {
-            assert_eq!(Tuning::committed(gpu(major, minor)).name(), "sm_90", "{major}.{minor}");
+            let tuning = Tuning::committed(gpu(major, minor));
+            assert_eq!(tuning.name(), "sm_90", "{major}.{minor}");
+            assert!(tuning.advice().is_some_and(|advice| advice.contains("of another kind")), "{major}.{minor}");
         }
         for (major, minor) in [(5, 2), (7, 5), (8, 0), (8, 9)] {
             let tuning = Tuning::committed(gpu(major, minor));
             assert_eq!((tuning.name(), tuning.is_measured()), (BEFORE_HOPPER, false), "{major}.{minor}");
+            assert!(tuning.advice().is_some_and(|advice| advice.contains("lookback tune")), "{major}.{minor}");
             for n in (0..34).map(|power| 1 << power) {
                 assert_ne!(tuning.resolve(sum(ElementType::U32), n).strategy, Strategy::Lookahead);
             }
         }
+        assert_eq!(Tuning::committed(Gpu::H100).advice(), None);
         // One wave for what all multiprocessors hold: more of them hold more.
         let strategy = |multiprocessors| {
             Tuning::committed(Gpu { multiprocessors, ..gpu(8, 0) }).resolve(sum(ElementType::U32), 1 << 20).strategy
