@@ -145,7 +145,7 @@ COPY_WORDS(copy_words_4x512, 512, 4)
 
 #if __CUDA_ARCH__ >= 900
 #define COPY_RING(name, threads, by)                                                                     \
-  extern "C" __global__ void __launch_bounds__(threads)                                                  \
+  extern "C" __global__ void __launch_bounds__(threads, 1)                                               \
       name(const u8* input, u8* output, u64 bytes, u64 tile_bytes, u64 stages) {                         \
     by(input, output, dealt_tiles{bytes, tile_bytes}, static_cast<u32>(stages));                         \
   }

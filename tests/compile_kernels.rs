@@ -640,7 +640,7 @@ fn everything_compiles_for_every_architecture() {
 fn every_tool_compiles_for_every_architecture() {
     let Some(compiler) = compiler("every_tool_compiles_for_every_architecture") else { return };
     for architecture in Architecture::CHECKED {
-        for file in ["verify.cu", "measure.cu", "stress.cu", "trace.cu"] {
+        for file in ["verify.cu", "measure.cu", "copies.cu", "stress.cu", "trace.cu"] {
             let kernels = compiler.tools(file, architecture).unwrap_or_else(|error| panic!("{file}: {error}"));
             assert!(kernels.cubin.starts_with(b"\x7fELF"));
         }

@@ -8,6 +8,7 @@ use assert_cmd::Command;
 use common::laboratory::{MadeUp, MockLaboratory};
 use common::{FINISHED, H100, header, recorder};
 use lookback::element::Operator;
+use lookback::lab::measure::copies::COPY_KERNELS;
 use lookback::lab::measure::point::{Kind, Subject, bound_name};
 use lookback::lab::measure::record::{FigureRecord, Line, Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow};
 use lookback::lab::measure::run::{self, NotMeasured, SubjectFacts, SweepError, run_sweep};
@@ -591,6 +592,17 @@ mod tools {
                 assert!(found.contains(&wanted), "{wanted} for {architecture}");
             }
         }
+    }
+
+    #[test]
+    fn every_copy_kernel_compiles_without_spills() {
+        let Some(compiler) = common::compiler("every_copy_kernel_compiles_without_spills") else { return };
+        let found = kernels(&compiler, "copies.cu", Architecture::HOPPER);
+        for kernel in COPY_KERNELS {
+            assert!(found.contains(&kernel.function()), "{kernel}");
+        }
+        // Those that need no copy engine are there before it, too.
+        assert!(!kernels(&compiler, "copies.cu", Architecture::CHECKED[0]).is_empty());
     }
 
     #[test]
