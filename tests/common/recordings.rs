@@ -78,7 +78,7 @@ pub fn check(recording: &Recording, story: &Story, clock_error: u64) {
         let is_cluster = recording.subject.strategy == Strategy::SingleCluster;
         assert!(
             (from.tile < to.tile || is_cluster) && (is_by_lanes || from.start <= to.start + clock_error),
-            "{from:?} {to:?}"
+            "{from:?} {to:?}, clocks {clock_error} ns apart at most"
         );
     }
     let waited = recording.events.iter().filter(|event| event.missing_tile.is_some());
