@@ -1,20 +1,17 @@
-//! What the project's texts say of its records: each sentence beside the record that it is from and the number that follows.
-//!
-//! A table of claims (`reports/claims.toml`) names for each a piece of text, the file where it stands, and what has to be
-//! computed of a record for it. [`check`] computes it anew: the text is there, and the record still says so.
+//! Numbers that follow from the rows of a sweep's record.
 
+use super::one;
 use crate::element::ElementType;
 use crate::lab::measure::point::{Kind, PointKey};
 use crate::lab::measure::record::{FigureRecord, Status, SweepRecord, SweepRow};
 use crate::lab::measure::sampling::Figure;
-use crate::lab::recorder::RecordError;
 use crate::lab::workload::ProblemKind;
 use crate::names::named;
 use crate::strategy::Mode;
 use crate::text::{SizeError, parse_array_size};
 use serde::Deserialize;
-use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 named! {
     /// What is computed at each point.
@@ -48,18 +45,6 @@ named! {
     }
 }
 
-/// A piece of text and the numbers in it.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Sentence {
-    /// Where the text stands, below the folder above the table's.
-    pub file: PathBuf,
-    /// The text, whatever lies between its words.
-    pub text: String,
-    /// What has to come out for it.
-    pub claims: Vec<Claim>,
-}
-
 /// A number that has to come out of a record.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -91,6 +76,9 @@ pub struct Claim {
     /// Types of what is stored; all where none is named.
     #[serde(default)]
     pub types: Vec<ElementType>,
+    /// Types of what is loaded; likewise.
+    #[serde(default)]
+    pub inputs: Vec<ElementType>,
     /// Likewise.
     #[serde(default)]
     pub modes: Vec<Mode>,
@@ -106,130 +94,29 @@ pub struct Claim {
     pub up_to: Option<String>,
 }
 
-const fn one() -> f64 {
-    1.0
-}
-
 fn auto() -> String {
     String::from("auto")
 }
 
-/// What the table of claims is.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Table {
-    sentence: Vec<Sentence>,
-}
-
-/// Why claims cannot be judged.
-#[derive(Debug, thiserror::Error)]
-pub enum ClaimError {
-    /// The table, or a text that it names, cannot be read.
-    #[error("{}: {reason}", path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why not.
-        reason: String,
-    },
-    /// A record cannot be read.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// A table without claims shows nothing.
-    #[error("{} has no claims", .0.display())]
-    Empty(PathBuf),
-    /// A claim that asks for something unknown.
-    #[error("'{text}' in {}: {reason}", file.display())]
-    Claim {
-        /// Where it stands.
-        file: PathBuf,
-        /// What it says.
-        text: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-}
-
-/// What became of a claim.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Judged {
-    /// Where the sentence stands.
-    pub file: PathBuf,
-    /// What it says.
-    pub text: String,
-    /// The claim.
-    pub claim: Claim,
-    /// What the record says, if it has any such point.
-    pub found: Option<f64>,
-    /// Points that it follows from.
-    pub points: usize,
-    /// Whether the text stands where it is said to.
-    pub is_written: bool,
-    /// The command that made the record.
-    pub command: String,
-    /// Its day and commit.
-    pub made: String,
-}
-
-impl Judged {
-    /// Whether the text is there and the record says so.
-    pub fn holds(&self) -> bool {
-        // A number in a record is rounded, too.
-        const EXACT: f64 = 1e-9;
-        let agrees = |found: f64| (found - self.claim.value).abs() <= self.claim.tolerance + EXACT;
-        self.is_written && self.found.is_some_and(agrees)
+impl Claim {
+    /// What it says, in words.
+    pub(super) fn phrase(&self) -> String {
+        let against = self.against.as_deref().map_or(String::new(), |other| format!(" by {other}"));
+        let limit = match self.statistic {
+            Statistic::Below | Statistic::Above => format!(" {}", self.limit),
+            _ => String::new(),
+        };
+        format!("{}{limit} {} of {}{against}, {}", self.statistic, self.quantity, self.subject, self.figure)
     }
-}
 
-/// Judges all claims of a table. Texts are looked for below the folder above that of the table, records beside it.
-///
-/// # Errors
-/// When something cannot be read, or a claim asks for what there is not.
-pub fn check(table: &Path) -> Result<Vec<Judged>, ClaimError> {
-    let unreadable = |path: &Path, reason: String| ClaimError::File { path: path.to_owned(), reason };
-    let read = |path: &Path| {
-        std::fs::read_to_string(path).map_err(|error| unreadable(path, crate::file::reason(&error).to_string()))
-    };
-    let Table { sentence: sentences } =
-        toml::from_str(&read(table)?).map_err(|error| unreadable(table, error.message().to_owned()))?;
-    if sentences.iter().all(|sentence| sentence.claims.is_empty()) {
-        return Err(ClaimError::Empty(table.to_owned()));
+    /// What comes out of a record for it, if it has any such point, and of how many points.
+    ///
+    /// # Errors
+    /// When it asks for what there is not.
+    pub(super) fn found(&self, record: &SweepRecord) -> Result<(Option<f64>, usize), String> {
+        let values = values(self, record)?;
+        Ok((of_all(self.statistic, self.limit, &values), values.len()))
     }
-    let folder = table.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let (mut texts, mut records) = (HashMap::new(), HashMap::new());
-    let mut judged = Vec::new();
-    for Sentence { file, text, claims } in sentences {
-        if !texts.contains_key(&file) {
-            texts.insert(file.clone(), words(&read(&folder.join("..").join(&file))?));
-        }
-        let is_written = texts[&file].contains(&words(&text));
-        for claim in claims {
-            if !records.contains_key(&claim.record) {
-                records.insert(claim.record.clone(), SweepRecord::read(&folder.join(&claim.record))?);
-            }
-            let record = &records[&claim.record];
-            let failed = |reason| ClaimError::Claim { file: file.clone(), text: text.clone(), reason };
-            let values = values(&claim, record).map_err(failed)?;
-            let commit = record.header.program.git_commit.as_deref().unwrap_or("unknown");
-            let (date, commit) = (record.header.date.get(..10).unwrap_or_default(), &commit[..commit.len().min(7)]);
-            judged.push(Judged {
-                file: file.clone(),
-                text: text.clone(),
-                found: of_all(claim.statistic, claim.limit, &values),
-                points: values.len(),
-                is_written,
-                command: record.header.command.clone(),
-                made: format!("{date}, commit {commit}"),
-                claim,
-            });
-        }
-    }
-    Ok(judged)
-}
-
-/// A text as it reads, wherever its lines end.
-fn words(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What is computed at each point that the claim is about.
@@ -242,6 +129,7 @@ fn values(claim: &Claim, record: &SweepRecord) -> Result<Vec<f64>, String> {
         let bytes = row.element.bytes();
         row.status == Status::Measured
             && is_among(&claim.types, &row.element)
+            && is_among(&claim.inputs, &row.input_element.unwrap_or(row.element))
             && is_among(&claim.problems, &row.problem)
             && (claim.segments.is_empty() || row.segment_elements.is_some_and(|all| claim.segments.contains(&all)))
             && from.as_ref().is_none_or(|size| row.n >= size(bytes))
@@ -333,6 +221,5 @@ mod tests {
         let values = [1.5, 0.5, 1.0, 2.0];
         let all = Statistic::ALL.iter().map(|&statistic| of_all(statistic, 1.0, &values).unwrap());
         assert_eq!(all.collect::<Vec<_>>(), [0.5, 2.0, 1.25, 4.0, 1.0, 2.0]);
-        assert_eq!(words("one\n  two\tthree "), "one two three");
     }
 }
