@@ -83,7 +83,7 @@ fn summary(judgement: &Judgement) -> String {
     let gone = quoted.iter().filter(|text| !text.is_written).count();
     let rows = [
         (*sentences, format!("sentences computed from records: {hold} of {} numbers hold", claims.len())),
-        (judgement.count(Saying::Told), "texts told with command, device and date: no record is kept".to_owned()),
+        (judgement.count(Saying::Told), "texts told with command, device and date, without a record".to_owned()),
         (judgement.count(Saying::NoFigure), "texts that state nothing measured".to_owned()),
         (gone, "of these texts that are not there any more".to_owned()),
         (unclaimed.len(), "sentences with figures that nothing is said of".to_owned()),

@@ -2,7 +2,7 @@
 //!
 //! A table of claims (`reports/claims.toml`) names for each a piece of text, the file where it stands, and what has to be
 //! computed of a record for it. [`check`] computes it anew: the text is there, and the record still says so. Of figures whose
-//! record is not kept the table has the command, the device and the day instead, and of numbers that state nothing measured why
+//! record is not kept, or that only its picture shows, the table has the command, the device and the day instead, and of numbers that state nothing measured why
 //! they do not. A figure of which it has none of these is found, too, so that no sentence stands without a row.
 
 mod reading;
@@ -38,7 +38,8 @@ pub struct Sentence {
     pub readings: Vec<Reading>,
 }
 
-/// Figures of which no record is kept, and how they came about.
+/// Figures of which nothing is computed, because no record of them is kept or they were read off its picture, and how they came
+/// about.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Told {

@@ -21,6 +21,8 @@ pub struct Reading {
     pub of: Vec<String>,
     /// What stands before the number in it.
     pub after: String,
+    /// Another number of the record, which is taken off it.
+    pub less: Option<Place>,
     /// Another number of the record, by which it is divided.
     pub by: Option<Place>,
     /// What that is multiplied by, for the unit that the text has.
@@ -48,7 +50,8 @@ impl Reading {
     pub(super) fn phrase(&self) -> String {
         let place = |of: &[String], after: &str| format!("what stands after '{after}' of '{}'", of.join("', '"));
         let by = self.by.as_ref().map_or(String::new(), |by| format!(", by {}", place(&by.of, &by.after)));
-        format!("{}{by}", place(&self.of, &self.after))
+        let less = self.less.as_ref().map_or(String::new(), |less| format!(", less {}", place(&less.of, &less.after)));
+        format!("{}{less}{by}", place(&self.of, &self.after))
     }
 
     /// What the record says.
@@ -57,8 +60,9 @@ impl Reading {
     /// When no entry is meant, or more than one, or no number stands there.
     pub(super) fn found(&self, record: &Entries) -> Result<f64, String> {
         let number = record.number(&self.of, &self.after)?;
-        let by = self.by.as_ref().map_or(Ok(1.0), |by| record.number(&by.of, &by.after))?;
-        Ok(number * self.times / by)
+        let other =
+            |place: Option<&Place>, none: f64| place.map_or(Ok(none), |place| record.number(&place.of, &place.after));
+        Ok((number - other(self.less.as_ref(), 0.0)?) * self.times / other(self.by.as_ref(), 1.0)?)
     }
 }
 

@@ -51,10 +51,10 @@ named! {
 pub struct Claim {
     /// The record, beside the table.
     pub record: PathBuf,
-    /// Whose time it is.
+    /// Whose time it is: a subject, or `peers` for the fastest of them at each point.
     #[serde(default = "auto")]
     pub subject: String,
-    /// What it stands beside: a subject, or `peers` for the fastest of them at each point.
+    /// What it stands beside, likewise.
     pub against: Option<String>,
     /// Which time. Of a copy in a graph it is the faster of that and the one on a stream.
     pub figure: Figure,
@@ -85,7 +85,7 @@ pub struct Claim {
     /// Likewise.
     #[serde(default)]
     pub problems: Vec<ProblemKind>,
-    /// Elements of a row, column, run or segment; likewise.
+    /// Elements of a row, column, run or segment, 0 for a scan that has none; likewise.
     #[serde(default)]
     pub segments: Vec<u64>,
     /// The smallest array, as sizes are written: elements, or bytes of what is stored.
@@ -127,34 +127,30 @@ fn values(claim: &Claim, record: &SweepRecord) -> Result<Vec<f64>, String> {
     let (from, up_to) = (size(claim.from.as_deref())?, size(claim.up_to.as_deref())?);
     let is_asked = |row: &&SweepRow| {
         let bytes = row.element.bytes();
-        row.status == Status::Measured
+        // A bound's result is wrong by design, and its time is what is asked for.
+        (row.status == Status::Measured || row.kind == Kind::Bound)
             && is_among(&claim.types, &row.element)
             && is_among(&claim.inputs, &row.input_element.unwrap_or(row.element))
             && is_among(&claim.problems, &row.problem)
-            && (claim.segments.is_empty() || row.segment_elements.is_some_and(|all| claim.segments.contains(&all)))
+            && is_among(&claim.segments, &row.segment_elements.unwrap_or(0))
             && from.as_ref().is_none_or(|size| row.n >= size(bytes))
             && up_to.as_ref().is_none_or(|size| row.n <= size(bytes))
     };
+    let asked: Vec<&SweepRow> = record.rows.iter().filter(is_asked).collect();
     // Copies have no mode and stand beside each.
-    let mut others: BTreeMap<(PointKey, Option<Mode>), f64> = BTreeMap::new();
-    for row in record.rows.iter().filter(is_asked) {
-        let is_other = match claim.against.as_deref() {
-            Some("peers") => row.kind == Kind::Peer,
-            Some(name) => row.subject == name,
-            None => false,
-        };
-        if let Some(time) = time(row, claim).filter(|_| is_other) {
-            let least = others.entry((row.point(), row.mode)).or_insert(time);
-            *least = least.min(time);
-        }
-    }
-    let of_subject = record.rows.iter().filter(is_asked).filter(|row| row.subject == claim.subject);
+    let others = claim.against.as_deref().map_or_else(BTreeMap::new, |name| fastest(&asked, claim, name));
+    let subjects: Vec<(Place, f64)> = if claim.subject == PEERS {
+        fastest(&asked, claim, PEERS).into_iter().collect()
+    } else {
+        let rows = asked.iter().filter(|row| row.subject == claim.subject);
+        rows.filter_map(|row| Some(((row.point(), row.mode), time(row, claim)?))).collect()
+    };
     let mut values = Vec::new();
-    for row in
-        of_subject.filter(|row| claim.modes.is_empty() || row.mode.is_some_and(|mode| claim.modes.contains(&mode)))
-    {
-        let Some(time) = time(row, claim) else { continue };
-        let other = others.get(&(row.point(), row.mode)).or_else(|| others.get(&(row.point(), None)));
+    for ((point, mode), time) in subjects {
+        if !claim.modes.is_empty() && !mode.is_some_and(|mode| claim.modes.contains(&mode)) {
+            continue;
+        }
+        let other = others.get(&(point, mode)).or_else(|| others.get(&(point, None)));
         values.extend(match (claim.quantity, other) {
             (Quantity::Microseconds, _) => Some(time / 1e3),
             (_, None) => None,
@@ -164,6 +160,25 @@ fn values(claim: &Claim, record: &SweepRecord) -> Result<Vec<f64>, String> {
         });
     }
     Ok(values)
+}
+
+/// Stands for the fastest of them at each point.
+const PEERS: &str = "peers";
+
+/// What is compared with each other.
+type Place = (PointKey, Option<Mode>);
+
+/// The least time of those of a name at each point.
+fn fastest(rows: &[&SweepRow], claim: &Claim, name: &str) -> BTreeMap<Place, f64> {
+    let mut fastest: BTreeMap<Place, f64> = BTreeMap::new();
+    let is_of = |row: &SweepRow| if name == PEERS { row.kind == Kind::Peer } else { row.subject == name };
+    for row in rows.iter().filter(|row| is_of(row)) {
+        if let Some(time) = time(row, claim) {
+            let least = fastest.entry((row.point(), row.mode)).or_insert(time);
+            *least = least.min(time);
+        }
+    }
+    fastest
 }
 
 fn is_among<T: PartialEq>(asked: &[T], one: &T) -> bool {
