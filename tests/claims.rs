@@ -43,7 +43,7 @@ fn every_claim_holds() {
 fn no_sentence_stands_without_a_row() {
     let Some(Judgement { unclaimed, .. }) = judged() else { return };
     let told: Vec<_> = unclaimed.iter().map(|sentence| format!("{sentence}\n")).collect();
-    assert!(told.is_empty(), "{} sentences:\n{}", told.len(), told.concat());
+    assert!(told.is_empty(), "without a row:\n{}", told.concat());
 }
 
 #[test]
@@ -164,6 +164,11 @@ fn what_is_told_says_how_it_came_about() {
         let told = format!("{CLAIM}{}", TOLD.replace(from, to));
         let error = judge(&told, &record).expect_err(to).to_string();
         assert!(error.contains(says), "{to}: {error}");
+    }
+    let silent = format!("{CLAIM}[[no-figure]]\nfile = \"text.md\"\ntexts = [\"faster\"]\nwhy = \" \"\n");
+    let empty = format!("{CLAIM}[[sentence]]\nfile = \"text.md\"\ntext = \"faster\"\n");
+    for (table, says) in [(silent, "say why"), (empty, "nothing is computed")] {
+        assert!(judge(&table, &record).expect_err(says).to_string().contains(says));
     }
     let two_days = format!("{CLAIM}{}", TOLD.replace("2026-11-28", "2026-11-27 to 2026-11-28"));
     assert!(!judge(&two_days, &record).expect("a table"), "the text is not there");

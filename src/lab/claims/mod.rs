@@ -16,8 +16,7 @@ use crate::lab::measure::record::SweepRecord;
 use crate::lab::recorder::RecordError;
 use reading::Entries;
 use serde::Deserialize;
-use std::collections::BTreeMap;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use text::Document;
@@ -244,29 +243,42 @@ pub fn check(table: &Path) -> Result<Judgement, ClaimError> {
     }
     let folder = table.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut texts = Texts { root: folder.join(".."), documents: BTreeMap::new() };
-    for document in texts.named(&documents)? {
-        texts.text(&document)?;
+    let asked = texts.named(&documents)?;
+    for document in &asked {
+        texts.text(document)?;
     }
     let mut records = Records { folder, sweeps: HashMap::new(), others: HashMap::new() };
     let (mut claims, mut quoted) = (Vec::new(), Vec::new());
     for sentence in &sentence {
+        if sentence.claims.is_empty() && sentence.readings.is_empty() {
+            return Err(lacking(
+                &sentence.file,
+                std::slice::from_ref(&sentence.text),
+                &[],
+                "nothing is computed for it",
+            ));
+        }
         let is_written = texts.accounted_for(&sentence.file, &sentence.text, false)?;
         claims.extend(records.judged(sentence, is_written)?);
     }
     for told in &told {
-        let reason = told.lacks();
-        let text = told.texts.iter().chain(&told.blocks).next().cloned().unwrap_or_default();
-        if let Some(reason) = reason {
-            return Err(ClaimError::Claim { file: told.file.clone(), text, reason });
-        }
+        told.lacks().map_or(Ok(()), |reason| Err(lacking(&told.file, &told.texts, &told.blocks, reason)))?;
         quoted.extend(texts.quoted(&told.file, &told.texts, &told.blocks, Saying::Told)?);
     }
-    for NoFigure { file, texts: parts, blocks, .. } in &no_figure {
+    for NoFigure { file, texts: parts, blocks, why } in &no_figure {
+        if why.trim().is_empty() {
+            return Err(lacking(file, parts, blocks, "it does not say why"));
+        }
         quoted.extend(texts.quoted(file, parts, blocks, Saying::NoFigure)?);
     }
-    let asked = texts.named(&documents)?;
     let unclaimed = asked.iter().flat_map(|file| texts.documents[file].unclaimed(file)).collect();
     Ok(Judgement { sentences: sentence.len(), claims, quoted, unclaimed })
+}
+
+/// The error of an entry that does not say what it must, by the first of its texts.
+fn lacking(file: &Path, texts: &[String], blocks: &[String], reason: &str) -> ClaimError {
+    let text = texts.iter().chain(blocks).next().cloned().unwrap_or_default();
+    ClaimError::Claim { file: file.to_owned(), text, reason: reason.to_owned() }
 }
 
 fn unreadable(path: &Path, reason: String) -> ClaimError {
@@ -289,7 +301,7 @@ const fn one() -> f64 {
 
 impl Told {
     /// What it does not say of what it must.
-    fn lacks(&self) -> Option<String> {
+    fn lacks(&self) -> Option<&'static str> {
         let is_day = |day: &str| {
             let is_digit = |(at, c): (usize, char)| if at == 4 || at == 7 { c == '-' } else { c.is_ascii_digit() };
             day.len() == 10 && day.char_indices().all(is_digit)
@@ -301,7 +313,7 @@ impl Told {
             (!self.date.split(" to ").all(is_day), "its date is no day as 2026-11-28, nor from one to another"),
             (!self.commit.iter().all(is_commit), "its commit is not seven or more hexadecimal digits"),
         ];
-        lacks.into_iter().find(|(is_so, _)| *is_so).map(|(_, reason)| reason.to_owned())
+        lacks.into_iter().find(|(is_so, _)| *is_so).map(|(_, reason)| reason)
     }
 }
 
