@@ -34,6 +34,7 @@ pub use error::{ReportError, SpliceError};
 pub use lesson::write_lesson;
 pub use plots::plots;
 pub use source::{SweepSource, kill_tables};
+pub(crate) use splice::{BEGIN, END};
 pub use splice::{Spliced, splice};
 pub use svg::Plot;
 pub use trace::write_traces;

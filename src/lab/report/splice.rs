@@ -23,8 +23,8 @@ use pulldown_cmark::{Event, Parser};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-const BEGIN: &str = "<!-- lookback:begin ";
-const END: &str = "<!-- lookback:end ";
+pub(crate) const BEGIN: &str = "<!-- lookback:begin ";
+pub(crate) const END: &str = "<!-- lookback:end ";
 const CLOSE: &str = " -->";
 const FIGURES: &str = "figures";
 const STRATEGIES: &str = "strategies";
