@@ -1,6 +1,6 @@
 //! What the records of one or several processes say of every target, figure by figure.
 
-use super::super::point::{Kind, Offsets, bound_name};
+use super::super::point::{Entry, Kind, Offsets, Point, PointKey, Subject, bound_name};
 use super::super::record::{FigureRecord, Status, SweepRecord, SweepRow};
 use super::super::sampling::Figure;
 use super::super::sweep::SweepFile;
@@ -8,10 +8,10 @@ use super::{GPU, HOST_TARGETS, HostTarget, SUBJECT, SWEEP, TARGETS, Target, Yard
 use crate::element::{ElementType, Operator};
 use crate::lab::statistics::Summary;
 use crate::names::named;
-use crate::strategy::tuning::Tuning;
+use crate::strategy::tuning::{Gpu, Tuning};
 use crate::strategy::{Blocks, Mode, Strategy};
 use crate::text::format_array_size;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 
 const MEMCPY: &str = "memcpy";
@@ -263,7 +263,8 @@ impl<'a> Rows<'a> {
 
     /// How many times as fast as the best of them ours is.
     fn lead(&self, place: &Place) -> Option<f64> {
-        Some(self.best_peer(place)?.framed_ns() / self.figure(SUBJECT, place)?.framed_ns())
+        let [peer, ours] = [self.best_peer(place)?, self.figure(SUBJECT, place)?];
+        Some(peer.compared_ns(place.figure) / ours.compared_ns(place.figure))
     }
 
     /// The lead at a place by the lower of the leads at both ends of an octave around it: of all such octaves the worst.
@@ -291,9 +292,11 @@ impl<'a> Timed<'a> {
         Some(Self { subject, figure, median_ns: figure.median_ns.filter(|&median| median > 0.0)? })
     }
 
-    /// As the events said it: the empty frame left in.
-    fn framed_ns(&self) -> f64 {
-        self.median_ns + self.figure.empty_frame_ns.unwrap_or(0.0)
+    /// As scans are compared with each other by a figure: cold as the events said it, because what the queue takes by itself is part
+    /// of both; behind a foreign kernel without that kernel, which is part of neither.
+    fn compared_ns(&self, figure: Figure) -> f64 {
+        let frame_ns = if figure == Figure::Cold { self.figure.empty_frame_ns } else { None };
+        self.median_ns + frame_ns.unwrap_or(0.0)
     }
 }
 
@@ -318,7 +321,7 @@ pub fn evaluate(records: &[&SweepRecord]) -> Evaluation {
         true => TargetResult::Pass,
         false => TargetResult::Miss,
     };
-    let promised = promised(records[0]);
+    let promised = Promised::on(machine.tuning_gpu());
     let rows: Vec<(&SweepRecord, Rows<'_>)> = records.iter().map(|&record| (record, Rows::new(record))).collect();
     let outcomes = TARGETS.iter().map(|target| {
         let findings = findings(target, &rows, &promised);
@@ -353,31 +356,44 @@ fn sentinel(records: &[&SweepRecord]) -> Option<Sentinel> {
     Some(Sentinel { points: count, median_us: median, least_us: minimum, most_us: maximum, steps })
 }
 
-/// The rows of our subject that the committed sweep measures on the GPU of a record, with the figures of each.
-fn promised(record: &SweepRecord) -> Vec<(SweepRow, Vec<Figure>)> {
-    let Ok(sweep) = SweepFile::open(SWEEP) else { unreachable!("a test reads every sweep that is shipped") };
-    let tuning = Tuning::committed(record.header.machine.tuning_gpu());
-    let (points, _) = sweep.points_by(&[], &tuning);
-    let rows = points.iter().flat_map(|point| {
-        let ours = point.entries.iter().filter(|entry| entry.subject.name() == SUBJECT);
-        ours.map(|entry| {
-            let row = SweepRow::new(&entry.subject, point.workload, point.n);
-            (SweepRow { offsets: point.offsets, ..row }, entry.figures.clone())
-        })
-    });
-    rows.collect()
+/// What the committed sweep measures of our subject on one GPU.
+struct Promised {
+    /// Its rows, with the figures of each.
+    rows: Vec<(SweepRow, Vec<Figure>)>,
+    /// Points at which peers stand beside it.
+    with_peers: HashSet<PointKey>,
+}
+
+impl Promised {
+    fn on(gpu: Gpu) -> Self {
+        let Ok(sweep) = SweepFile::open(SWEEP) else { unreachable!("a test reads every sweep that is shipped") };
+        // Any name stands for all of them.
+        let (points, _) = sweep.points_by(&["cub".to_owned()], &Tuning::committed(gpu));
+        let is_peer = |entry: &Entry| matches!(entry.subject, Subject::Peer { .. });
+        let with_peers = points.iter().filter(|point| point.entries.iter().any(is_peer)).map(Point::key).collect();
+        let rows = points.iter().flat_map(|point| {
+            let ours = point.entries.iter().filter(|entry| entry.subject.name() == SUBJECT);
+            ours.map(|entry| {
+                let row = SweepRow::new(&entry.subject, point.workload, point.n);
+                (SweepRow { offsets: point.offsets, ..row }, entry.figures.clone())
+            })
+        });
+        Self { rows: rows.collect(), with_peers }
+    }
+
+    /// Whether a row is one of the target's, with what it is compared with beside it.
+    fn covers(&self, target: &Target, row: &SweepRow) -> bool {
+        let is_by_peers = matches!(target.yardstick, Yardstick::Cub | Yardstick::Octave);
+        target.covers(row) && (!is_by_peers || self.with_peers.contains(&row.point()))
+    }
 }
 
 /// Every figure of a target, those without a ratio first, then the worst first.
-fn findings(
-    target: &Target,
-    records: &[(&SweepRecord, Rows<'_>)],
-    promised: &[(SweepRow, Vec<Figure>)],
-) -> Vec<Finding> {
+fn findings(target: &Target, records: &[(&SweepRecord, Rows<'_>)], promised: &Promised) -> Vec<Finding> {
     let mut found: BTreeMap<Place, Vec<Finding>> = BTreeMap::new();
     for (record, rows) in records {
         let ours = |row: &&SweepRow| {
-            row.subject == SUBJECT && row.kind == Kind::Strategy && is_flat(row) && target.covers(row)
+            row.subject == SUBJECT && row.kind == Kind::Strategy && is_flat(row) && promised.covers(target, row)
         };
         for row in record.rows.iter().filter(ours) {
             for &figure in target.figures.iter().filter(|&&figure| row.figure(figure).is_some() || !is_timed(row)) {
@@ -388,7 +404,7 @@ fn findings(
         }
     }
     let mut findings: Vec<Finding> = Vec::new();
-    for (row, figures) in promised.iter().filter(|(row, _)| target.covers(row)) {
+    for (row, figures) in promised.rows.iter().filter(|(row, _)| promised.covers(target, row)) {
         let asked = figures.iter().filter(|figure| target.figures.contains(figure));
         let missing = asked.filter_map(|&figure| Place::of(row, figure)).filter(|place| !found.contains_key(place));
         // At the first and last sizes there is no octave around.
@@ -453,11 +469,8 @@ fn finding(target: &Target, row: &SweepRow, place: Place, rows: &Rows<'_>) -> Op
     let Some(reference) = reference else {
         return Some(finding.because(format!("there is no figure of {} beside it", target.yardstick.of())));
     };
-    // Cold, what the queue takes by itself is part of both; behind a foreign kernel, that kernel is part of neither.
-    let time = |of: &Timed<'_>| match (place.figure, target.yardstick) {
-        (Figure::Cold, Yardstick::Cub) => of.framed_ns(),
-        _ => of.median_ns,
-    };
+    let time =
+        |of: &Timed<'_>| if target.yardstick == Yardstick::Cub { of.compared_ns(place.figure) } else { of.median_ns };
     let ratio = time(&reference) / time(&ours);
     finding.ratio = Some(ratio);
     finding.reference = Some(reference.subject.to_owned()).filter(|subject| subject != SUBJECT);

@@ -100,9 +100,8 @@ impl Yardstick {
 /// The types that are judged at four sizes an octave.
 const SIX: &[ElementType] =
     &[ElementType::U8, ElementType::U16, ElementType::I32, ElementType::F32, ElementType::I64, ElementType::F64];
-/// Every other one, at a size an octave.
-const OTHERS: &[ElementType] =
-    &[ElementType::I8, ElementType::I16, ElementType::U32, ElementType::U64, ElementType::F16, ElementType::BF16];
+/// Every other one that the peers have, at a size an octave.
+const OTHERS: &[ElementType] = &[ElementType::I8, ElementType::I16, ElementType::U32, ElementType::U64];
 const BACK_TO_BACK: &[Figure] = &[Figure::Graph];
 const BEHIND: &[Figure] = &[Figure::Behind];
 const COLD: &[Figure] = &[Figure::Cold];
@@ -138,11 +137,7 @@ pub const TARGETS: &[Target] = &[
     Target { place: "anywhere", figures: COLD, threshold: 1.05, ..SUMS },
     Target { place: "other types", types: OTHERS, ..SUMS },
     Target { place: "exclusive", modes: &[Mode::Exclusive], ..SUMS },
-    Target {
-        place: "other operators",
-        operators: &[Operator::Min, Operator::Max, Operator::And, Operator::Or, Operator::Xor],
-        ..SUMS
-    },
+    Target { place: "maximum", operators: &[Operator::Max], ..SUMS },
     Target { place: SMALL.place, figures: BEHIND, threshold: 1.4, ..SMALL },
     Target { place: SMALL.place, figures: CALLS, threshold: 2.0, ..SMALL },
     Target {
