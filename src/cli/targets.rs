@@ -85,6 +85,13 @@ fn read_all(paths: &[PathBuf]) -> Result<Vec<SweepRecord>, CliError> {
                 path.display()
             )));
         }
+        if record.header.sweep.process.is_none() {
+            return Err(CliError::Usage(format!(
+                "{} is of an earlier sweep '{SWEEP}', which measured other things; \
+                 `lookback compare --sweep {SWEEP} --output DIR` makes one of today's",
+                path.display()
+            )));
+        }
         records.push(record);
     }
     records.sort_by_key(|record| record.header.sweep.process.unwrap_or(1));

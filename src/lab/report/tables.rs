@@ -48,21 +48,25 @@ pub(super) fn evaluation_of(record: &SweepRecord, all: &[&SweepRecord]) -> Optio
     let gpu = record.header.machine.gpu_slug();
     let belongs = |other: &&SweepRecord| {
         let SweepHeader { sweep, machine, .. } = &other.header;
-        sweep.name == targets::SWEEP && machine.gpu_slug() == gpu && !is_first(other)
+        sweep.name == targets::SWEEP && machine.gpu_slug() == gpu && sweep.process.is_some_and(|process| process > 1)
     };
     let others = all.iter().copied().filter(belongs);
     Some(targets::evaluation::evaluate(&Vec::from_iter(std::iter::once(record).chain(others))))
 }
 
-/// Whether a record is of the process that measures all.
+/// Whether a record is of the process that measures all. Sweeps of earlier targets knew no processes.
 fn is_first(record: &SweepRecord) -> bool {
-    record.header.sweep.process.is_none_or(|process| process == 1)
+    record.header.sweep.process == Some(1)
 }
 
 /// The main tables of a record with its [`evaluation_of`]: what is spliced and what a page shows first.
 pub(super) fn main_tables(record: &SweepRecord, evaluation: Option<&Evaluation>) -> Vec<Table> {
     if let Some(evaluation) = evaluation {
         return vec![targets_reached(record, evaluation)];
+    }
+    // Of earlier targets, and of a further process beside the first one's.
+    if record.header.sweep.name == targets::SWEEP {
+        return Vec::new();
     }
     if problems::has_problems(record) {
         return vec![explain_marks(problems::lines(record, &origin(record)))];
