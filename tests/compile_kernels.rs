@@ -324,7 +324,7 @@ fn columns_are_scanned_without_spills_on_the_oldest_architecture_and_on_hopper()
             let chosen = [
                 Tuning::suggested(Strategy::Lookback, problem, n),
                 Tuning::suggested(Strategy::Lookahead, problem, n),
-                Tuning::default().choose(StrategyChoice::Auto, problem, n, None),
+                Tuning::default().choose(StrategyChoice::Auto, problem, n, None, [0, 0]),
             ];
             for (Resolved { strategy, config }, mode) in
                 chosen.into_iter().flat_map(|chosen| [Mode::Inclusive, Mode::Exclusive].map(|mode| (chosen, mode)))
@@ -388,7 +388,7 @@ fn compactions_are_compiled_without_spills_on_every_architecture() {
         // Below and above each limit of one wave and of small tiles.
         let chosen = [17, 18, 20, 21, 26].map(|power| {
             let n = 1 << power;
-            (hopper.choose(StrategyChoice::Auto, problem, n, None), n, &[HOPPER][..])
+            (hopper.choose(StrategyChoice::Auto, problem, n, None, [0, 0]), n, &[HOPPER][..])
         });
         assert_eq!(chosen[0].0.strategy, Strategy::OneWave, "{problem}");
         assert_eq!(chosen[4].0.strategy, Strategy::Lookahead, "{problem}");
@@ -474,7 +474,7 @@ fn tiles_of_whole_rows_are_compiled_without_spills() {
         let workload = Workload::with_halves(kind, Operator::Sum, element, element, Some(row)).expect("rows");
         let problem = workload.problem(n);
         let gpu = Tuning::committed(Gpu { architecture: HOPPER, multiprocessors: 132 });
-        let Resolved { strategy, config } = gpu.choose(StrategyChoice::Auto, problem, n, Some(row));
+        let Resolved { strategy, config } = gpu.choose(StrategyChoice::Auto, problem, n, Some(row), [0, 0]);
         assert_eq!(strategy, Strategy::Lookback, "{problem}");
         for (mode, &architecture) in [Mode::Inclusive, Mode::Exclusive]
             .into_iter()

@@ -305,7 +305,7 @@ impl Bench {
             assert_eq!((u64::from(record.blocks), record.threads), (blocks, step.block_threads()), "{asked:?}");
             let cluster = if step.kernel.is_cluster() { record.blocks } else { 0 };
             assert_eq!(record.cluster_blocks, cluster, "{asked:?}");
-            let is_programmatic = u32::from(self.architecture.has_programmatic_launch());
+            let is_programmatic = u32::from(self.architecture.has_programmatic_launch() && plan.begins_early());
             assert_eq!(record.is_programmatic, is_programmatic, "{asked:?}");
             let ring = Ring::of(step.key());
             let stages = ring.most_stages(self.architecture.shared_bytes());

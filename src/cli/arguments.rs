@@ -277,6 +277,12 @@ impl CompareArguments {
         self.problem.as_ref().map_or(&[ProblemKind::Flat], |names| &names.choices)
     }
 
+    /// Addresses of input and output modulo 32.
+    pub(super) fn offsets(&self) -> [u32; 2] {
+        let output = self.output_offset.unwrap_or(if self.in_place { self.input_offset } else { 0 });
+        [self.input_offset, output]
+    }
+
     /// The seed, where the user says nothing the same always.
     pub(super) fn seed(&self) -> u64 {
         self.seed.unwrap_or(42)

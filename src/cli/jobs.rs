@@ -318,9 +318,7 @@ impl Builder<'_> {
             self.add(workload, &modes, n, &others, arguments.vts.as_deref());
             for strategy in swept {
                 let mut vts = scale.sweep_vts.to_vec();
-                vts.push(
-                    self.choice.tuning.choose(strategy, workload.problem(n), n, workload.line_elements()).config.vt,
-                );
+                vts.push(self.choice.resolve(strategy, workload, n).config.vt);
                 vts.sort_unstable();
                 vts.dedup();
                 self.add(workload, &modes, n, &[strategy], Some(&vts));
@@ -346,8 +344,7 @@ impl Builder<'_> {
     /// Adds one block of the Cartesian product.
     fn add(&mut self, workload: Workload, modes: &[Mode], n: u64, strategies: &[StrategyChoice], vts: Option<&[u32]>) {
         let arguments = self.arguments;
-        let input_offset = arguments.input_offset;
-        let output_offset = arguments.output_offset.unwrap_or(if arguments.in_place { input_offset } else { 0 });
+        let [input_offset, output_offset] = arguments.offsets();
         for (offset, element) in [(input_offset, workload.input()), (output_offset, workload.element())] {
             let element_bytes = element.bytes() as u32;
             if !offset.is_multiple_of(element_bytes) {
@@ -450,6 +447,8 @@ fn is_all<T>(names: &Option<Names<T>>) -> bool {
 struct Choices<'a> {
     strategies: Vec<StrategyChoice>,
     tuning: &'a Tuning,
+    /// Where input and output begin above a boundary, in bytes.
+    offsets: [u32; 2],
     blocks: Option<&'a [u32]>,
     patterns: Vec<Pattern>,
     /// Those asked for.
@@ -469,6 +468,7 @@ impl<'a> Choices<'a> {
             strategies: (arguments.strategies.as_ref())
                 .map_or(StrategyChoice::ALL.to_vec(), |names| names.choices.clone()),
             tuning,
+            offsets: arguments.offsets(),
             blocks: arguments.blocks.as_deref(),
             patterns: list(&arguments.pattern, default.pattern),
             compositions: arguments.composition.as_ref().map(|names| names.choices.clone()),
@@ -477,6 +477,10 @@ impl<'a> Choices<'a> {
             tile_orders: list(&arguments.tile_order, default.tile_order),
             all_patterns: is_all(&arguments.pattern) || is_all(&arguments.composition),
         }
+    }
+
+    fn resolve(&self, choice: StrategyChoice, workload: Workload, n: u64) -> Resolved {
+        self.tuning.choose(choice, workload.problem(n), n, workload.line_elements(), self.offsets)
     }
 
     /// The strategy and its configurations. A choice on which the strategy does not depend keeps its default, so that
@@ -490,7 +494,7 @@ impl<'a> Choices<'a> {
         n: u64,
     ) -> (Strategy, Vec<ScanConfig>) {
         let problem = workload.problem(n);
-        let Resolved { strategy, config } = self.tuning.choose(choice, problem, n, workload.line_elements());
+        let Resolved { strategy, config } = self.resolve(choice, workload, n);
         // One composition for all types, so that they are compared; but where the problem has one alone.
         let composition =
             if problem.is_reproducible() { config.composition } else { ScanConfig::default().composition };
@@ -621,7 +625,7 @@ mod tests {
     fn columns_are_scanned_in_the_tiles_of_columns_and_a_line_says_why_by_no_others() {
         let jobs = jobs(&["--problem", "columns", "--shape", "4096x64", "--types", "f32"]).unwrap();
         let problem = jobs.requests[0].workload.problem(4096 * 64);
-        let of_auto = Tuning::default().choose(StrategyChoice::Auto, problem, 4096 * 64, None);
+        let of_auto = Tuning::default().choose(StrategyChoice::Auto, problem, 4096 * 64, None, [0, 0]);
         let ran: Vec<_> = jobs.requests.iter().map(|job| (job.choice, job.request.config)).collect();
         let ahead = Tuning::suggested(Strategy::Lookahead, problem, 4096 * 64).config;
         let [lookback, lookahead] = [Strategy::Lookback, Strategy::Lookahead].map(StrategyChoice::Named);

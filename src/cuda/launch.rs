@@ -285,7 +285,8 @@ impl PreparedScan {
             // `Plan::new` refuses what a grid cannot hold.
             let blocks = u32::try_from(step.grid_blocks).ok().filter(|&blocks| blocks <= i32::MAX as u32);
             let blocks = blocks.ok_or(ConfigError::TooManyBlocks { n: step.n, blocks: step.grid_blocks })?;
-            let kernel = kernels.kernel(step.key())?;
+            let mut kernel = kernels.kernel(step.key())?;
+            kernel.limits.waits_by_itself &= plan.begins_early();
             let blocks = kernel.limits.blocks(blocks);
             Ok((kernel, blocks))
         };

@@ -376,11 +376,13 @@ impl Scanner {
         self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
         let in_place = same_or_apart(problem, input, output)?;
         let n = output.elements as u64;
-        let Resolved { strategy, config } = self.tuning.choose(self.strategy, problem, n, None);
+        let offsets @ [input_offset, output_offset] =
+            [input.address, output.address].map(|address| (address % u64::from(ScanRequest::OFFSETS)) as u32);
+        let Resolved { strategy, config } = self.tuning.choose(self.strategy, problem, n, None, offsets);
         let request = ScanRequest {
             in_place,
-            input_offset: (input.address % u64::from(ScanRequest::OFFSETS)) as u32,
-            output_offset: (output.address % u64::from(ScanRequest::OFFSETS)) as u32,
+            input_offset,
+            output_offset,
             ..ScanRequest::of(problem, strategy, mode, self.config.unwrap_or(config), n)
         };
         deed(self, stream, &request, Addresses::between(input.address, output.address))

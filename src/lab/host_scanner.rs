@@ -172,11 +172,13 @@ impl HostScanner {
         if n == 0 {
             return Ok(());
         }
-        let Resolved { strategy, config } = self.tuning.choose(self.strategy, problem, n, None);
+        let offsets @ [input_offset, output_offset] =
+            [input_address, output_address].map(|address| (address % ScanRequest::OFFSETS as usize) as u32);
+        let Resolved { strategy, config } = self.tuning.choose(self.strategy, problem, n, None, offsets);
         let request = ScanRequest {
             in_place: input_address == output_address,
-            input_offset: (input_address % ScanRequest::OFFSETS as usize) as u32,
-            output_offset: (output_address % ScanRequest::OFFSETS as usize) as u32,
+            input_offset,
+            output_offset,
             ..ScanRequest::of(problem, strategy, mode, self.config.unwrap_or(config), n)
         };
         self.seed += 1;

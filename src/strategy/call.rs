@@ -305,7 +305,9 @@ impl Call {
                 let config = ScanConfig::of_dealt(problem, hand.deal().chunk());
                 Resolved { strategy: Strategy::Lookahead, config }
             }
-            None => tuning.choose(strategy, problem, n, row.filter(|_| input_offset == 0)),
+            None => {
+                tuning.choose(strategy, problem, n, row.filter(|_| input_offset == 0), [input_offset, output_offset])
+            }
         };
         let request = ScanRequest {
             in_place,

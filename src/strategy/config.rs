@@ -49,6 +49,11 @@ impl Default for ScanConfig {
 }
 
 impl ScanConfig {
+    /// Elements of a tile.
+    pub(crate) const fn tile_elements(&self) -> u64 {
+        self.vt as u64 * self.block_threads as u64
+    }
+
     /// Whether some strategy takes it.
     ///
     /// # Errors

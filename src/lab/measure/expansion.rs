@@ -93,7 +93,7 @@ impl SweepFile {
                                     // As a call knows it: whether every row begins where the array does within a vector.
                                     let row = workload.line_elements().filter(|_| offsets.input == 0);
                                     let Resolved { strategy, config } =
-                                        tuning.choose(choice, workload.problem(n), n, row);
+                                        tuning.choose(choice, workload.problem(n), n, row, offsets.bytes(workload));
                                     add(Subject::Auto { strategy, mode, config });
                                     (strategy, vec![config])
                                 }
@@ -400,7 +400,7 @@ mod tests {
             let autos = point.entries.iter().filter(|entry| matches!(entry.subject, Subject::Auto { .. }));
             for (strategy, mode, config) in autos.filter_map(|entry| entry.subject.scan()) {
                 let row = point.workload.line_elements();
-                let chosen = tuning.choose(StrategyChoice::Auto, point.workload.problem(point.n), point.n, row);
+                let chosen = tuning.choose(StrategyChoice::Auto, point.workload.problem(point.n), point.n, row, [0, 0]);
                 assert_eq!((chosen.strategy, chosen.config), (strategy, config), "{}", point.title());
                 assert!(
                     crate::strategy::plan::Plan::new(&point.request(strategy, mode, config)).is_ok(),

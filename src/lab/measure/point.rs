@@ -29,6 +29,12 @@ impl Offsets {
     pub fn is_aligned(&self) -> bool {
         *self == Self::default()
     }
+
+    /// In bytes, of the user's first input and of the output.
+    pub fn bytes(&self, workload: Workload) -> [u32; 2] {
+        [(self.input, workload.input()), (self.output, workload.element())]
+            .map(|(elements, element)| elements * element.bytes() as u32)
+    }
 }
 
 /// Not from an array: of one that is longer, TOML would give the beginning.

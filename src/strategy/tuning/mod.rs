@@ -202,8 +202,16 @@ impl Tuning {
     }
 
     /// Strategy and configuration for `n` elements of a problem: of `auto` those of the table ([`Self::resolve`]), of a named
-    /// strategy those that are suggested for the size. `row`: elements of one, if there are rows.
-    pub fn choose(&self, strategy: StrategyChoice, problem: Problem, n: u64, row: Option<u64>) -> Resolved {
+    /// strategy those that are suggested for the size. `row`: elements of one, if there are rows. `offsets`: bytes from a
+    /// boundary of 16 to the input, and to the output.
+    pub fn choose(
+        &self,
+        strategy: StrategyChoice,
+        problem: Problem,
+        n: u64,
+        row: Option<u64>,
+        offsets: [u32; 2],
+    ) -> Resolved {
         match strategy {
             StrategyChoice::Auto if let Some(axis) = problem.axis() => {
                 let ahead = columns::ahead(problem, axis, n, self.architecture);
@@ -234,7 +242,7 @@ impl Tuning {
                     Some(defined) if is_ahead => ScanConfig::of_arrays(problem, defined, n),
                     Some(_) => found.config,
                     None if is_ahead && is_narrow => ScanConfig::of_halves(),
-                    None => return found,
+                    None => return self.off_boundary(problem, found, n, offsets),
                 };
                 // Of one wave and of look-ahead it was measured that blocks which wait for nobody are faster.
                 let row = row.filter(|_| is_ahead || found.strategy == Strategy::OneWave);
@@ -271,6 +279,29 @@ impl Tuning {
         })
     }
 
+    /// What takes the place of `found` where an array begins off a boundary: a table's measurements are of arrays at one.
+    fn off_boundary(&self, problem: Problem, found: Resolved, n: u64, offsets: [u32; 2]) -> Resolved {
+        const VECTOR: u32 = crate::abi::LOOKBACK_VECTOR_BYTES;
+        /// From so many single bytes on, one wave takes longer to shift its tiles than look-ahead does.
+        const BYTES_AHEAD: u64 = 2 << 20;
+        let [input, output] = offsets.map(|offset| offset % VECTOR);
+        if (input, output) == (0, 0) {
+            return found;
+        }
+        let (instance, bytes) = (problem.tuned_as(), problem.input_bytes() as u64);
+        let other = match found.strategy {
+            // What stands before the array in its first vector, and the one block goes round once more.
+            Strategy::SingleBlock if n + u64::from(input) / bytes > found.config.tile_elements() => {
+                Some(self.resolved(instance, n, self.range_of(instance, n) + 1))
+            }
+            Strategy::OneWave if bytes == 1 && n > BYTES_AHEAD => {
+                Some(self.resolve(instance, LARGE)).filter(|large| large.strategy == Strategy::Lookahead)
+            }
+            _ => None,
+        };
+        other.unwrap_or(found)
+    }
+
     /// What a named strategy scans a problem of `n` elements with where nobody chooses more. No table is asked.
     pub fn suggested(strategy: Strategy, problem: Problem, n: u64) -> Resolved {
         let config = match problem.axis() {
@@ -296,21 +327,32 @@ impl Tuning {
 
     /// The largest numbers of elements of an instance for which what the table names is not what it names for one more.
     pub fn switches(&self, instance: Instance) -> impl Iterator<Item = u64> {
-        let ranges = self.ranges.get(&instance).map_or(&[][..], Vec::as_slice);
-        ranges.iter().map(|range| range.up_to).filter(|&up_to| up_to < u64::MAX)
+        self.ranges_of(instance).iter().map(|range| range.up_to).filter(|&up_to| up_to < u64::MAX)
     }
 
     /// Strategy and configuration for `n` elements: one that [`Plan::new`] takes, up to 2^44 elements.
     pub fn resolve(&self, instance: Instance, n: u64) -> Resolved {
-        let ranges = self.ranges.get(&instance).map_or(&[][..], Vec::as_slice);
-        let found = ranges.get(ranges.partition_point(|range| range.up_to < n));
+        self.resolved(instance, n, self.range_of(instance, n))
+    }
+
+    fn ranges_of(&self, instance: Instance) -> &[Range] {
+        self.ranges.get(&instance).map_or(&[][..], Vec::as_slice)
+    }
+
+    /// Which range of an instance `n` elements are in.
+    fn range_of(&self, instance: Instance, n: u64) -> usize {
+        self.ranges_of(instance).partition_point(|range| range.up_to < n)
+    }
+
+    /// What one of its ranges has for `n` elements; behind the last one there is look-back.
+    fn resolved(&self, instance: Instance, n: u64, range: usize) -> Resolved {
+        let found = self.ranges_of(instance).get(range);
         let (strategy, fixed) = found.map_or((Strategy::Lookback, None), |range| (range.strategy, range.fixed));
         // Sums alone take several narrow elements in a register, so others had better not hold as many.
         let is_narrow = instance.element().bytes() < 4 && instance.operator() != Operator::Sum;
         let fixed = if is_narrow { None } else { fixed };
         let config = configured(strategy, fixed, instance.element().bytes(), n);
-        let tile = u64::from(config.vt) * u64::from(config.block_threads);
-        if n / tile >= i32::MAX as u64 && strategy.row().shape.blocks != Blocks::Single {
+        if n / config.tile_elements() >= i32::MAX as u64 && strategy.row().shape.blocks != Blocks::Single {
             // More tiles than a grid has blocks: the largest tile there is.
             let config = ScanConfig { vt: 64, block_threads: 512, ..ScanConfig::default() };
             return Resolved { strategy: Strategy::Lookback, config };
@@ -601,6 +643,27 @@ mod tests {
     }
 
     #[test]
+    fn arrays_off_a_boundary_are_scanned_by_what_shifts_them_sooner() {
+        let tuning = Tuning::default();
+        let at = |element: ElementType, n: u64, offsets: [u32; 2]| {
+            let problem = Problem::accumulating(Operator::Sum, element, element).unwrap();
+            tuning.choose(StrategyChoice::Auto, problem, n, None, offsets)
+        };
+        let element = ElementType::U8;
+        let one_block = at(element, 4096, [0, 0]);
+        assert_eq!((one_block.strategy, one_block.config.tile_elements()), (Strategy::SingleBlock, 4096));
+        // One element more than a tile, with what stands before the array.
+        assert_eq!(at(element, 4096, [1, 0]).strategy, Strategy::SingleCluster);
+        assert_eq!([at(element, 4096, [0, 1]), at(element, 4096, [16, 32]), at(element, 4095, [1, 0])], [one_block; 3]);
+        assert_eq!(at(element, 4 << 20, [0, 0]).strategy, Strategy::OneWave);
+        for offsets in [[1, 0], [0, 1]] {
+            assert_eq!(at(element, 4 << 20, offsets).strategy, Strategy::Lookahead);
+            assert_eq!(at(element, 1 << 20, offsets), at(element, 1 << 20, [0, 0]));
+        }
+        assert_eq!(at(ElementType::I32, 1 << 20, [4, 0]), at(ElementType::I32, 1 << 20, [0, 0]));
+    }
+
+    #[test]
     fn compactions_go_by_measurements_of_their_own_where_large_arrays_have_look_ahead() {
         let select: Problem = Definition::select::<u32>("return x < 7;").define().expect("a definition").into();
         let wide = Definition::reduce_by_key::<u64>(Operator::Affine, ElementType::AffineMap, ElementType::AffineMap);
@@ -611,7 +674,7 @@ mod tests {
         let totals_of_words: Problem = totals_of_words.expect("numbers").define().expect("a definition").into();
         let apart: Problem = Definition::partition::<u32>("return x < 7;").define().expect("a definition").into();
         let choose = |tuning: &Tuning, problem, n| {
-            let Resolved { strategy, config } = tuning.choose(StrategyChoice::Auto, problem, n, None);
+            let Resolved { strategy, config } = tuning.choose(StrategyChoice::Auto, problem, n, None, [0, 0]);
             (strategy, config.vt, config.block_threads)
         };
         let hopper = Tuning::committed(Gpu::H100);
@@ -674,7 +737,7 @@ mod tests {
         ) {
             let gpu = Gpu { architecture: Architecture { major, minor }, multiprocessors };
             let n = (1u64 << power).saturating_add_signed(offset);
-            let Resolved { strategy, config } = Tuning::committed(gpu).choose(StrategyChoice::Auto, problem, n, row);
+            let Resolved { strategy, config } = Tuning::committed(gpu).choose(StrategyChoice::Auto, problem, n, row, [0, 0]);
             let aligned = |offset: u32, bytes: usize| offset - offset % bytes as u32;
             let (input_offset, output_offset) = (aligned(input, problem.input_bytes()), aligned(output, problem.output_bytes()));
             let request =

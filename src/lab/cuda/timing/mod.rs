@@ -44,7 +44,7 @@ use crate::lab::verify::Verification;
 use crate::strategy::plan::{KernelKey, Plan, ScanRequest};
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
-use subjects::{Preparation, PreparedSubject, Work, offset_bytes, request};
+use subjects::{Preparation, PreparedSubject, Work, request};
 use timer::Timer;
 use uploaded::Uploaded;
 use verification::{ChunkPrefixes, Input};
@@ -134,7 +134,7 @@ impl GpuLaboratory {
     /// Makes the arrays of a point; the inner error says why there is no room.
     fn arrays(&mut self, point: &Point, seed: u64) -> Result<Result<Arrays, String>, CudaError> {
         let gpu = &mut self.timer.gpu;
-        let [input_offset, output_offset] = offset_bytes(point);
+        let [input_offset, output_offset] = point.offsets.bytes(point.workload).map(u64::from);
         let output_bytes = point.workload.output_bytes(point.n);
         let room = gpu.make_room((point.input_bytes(), input_offset), Some((output_bytes, output_offset)));
         let arrays = room.and_then(|()| {

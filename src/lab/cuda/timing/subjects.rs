@@ -9,7 +9,7 @@ use crate::gpu::Architecture;
 use crate::lab::cuda::graph::Graph;
 use crate::lab::cuda::harness::{self, GpuHarness, THREADS, launch_words};
 use crate::lab::measure::copies::Manner;
-use crate::lab::measure::point::{Offsets, Point, Subject};
+use crate::lab::measure::point::{Point, Subject};
 use crate::lab::measure::run::{NotMeasured, SubjectFacts};
 use crate::lab::peers::{self, PeerError, PreparedPeer};
 use crate::strategy::launch::Addresses;
@@ -157,17 +157,10 @@ fn prefer_l1(function: &CudaFunction) -> Result<(), CudaError> {
         .during(|| String::from("asking for the L1 cache"))
 }
 
-/// Bytes from a boundary to the user's first input, and to the output.
-pub(super) fn offset_bytes(point: &Point) -> [u64; 2] {
-    let Offsets { input, output } = point.offsets;
-    [(input, point.workload.input()), (output, point.workload.element())]
-        .map(|(elements, element)| u64::from(elements) * element.bytes() as u64)
-}
-
 /// The scan of a point's arrays.
 pub(super) fn request(point: &Point, strategy: Strategy, mode: Mode, config: ScanConfig) -> ScanRequest {
     // Buffers and guards are multiples of 256, so only the offsets are off a boundary.
-    let [input_offset, output_offset] = offset_bytes(point).map(|bytes| bytes as u32 % ScanRequest::OFFSETS);
+    let [input_offset, output_offset] = point.offsets.bytes(point.workload).map(|bytes| bytes % ScanRequest::OFFSETS);
     ScanRequest { input_offset, output_offset, ..point.request(strategy, mode, config) }
 }
 
