@@ -28,7 +28,7 @@ columns 160 sweep sweeps/columns.toml
 compaction 500 sweep sweeps/compaction.toml
 sorting 180 sweep sweeps/sorting.toml
 moves 80 sweep sweeps/moves.toml
-targets 180 compare --sweep targets
+targets 440 compare --sweep targets
 tune 220 tune
 stress 150 stress --device cuda --problem all --runs 1M --seconds 90"
 
