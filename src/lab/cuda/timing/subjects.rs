@@ -15,7 +15,7 @@ use crate::lab::peers::{self, PeerError, PreparedPeer};
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{KernelKey, ScanRequest, Step};
 use crate::strategy::{Mode, ScanConfig, Strategy};
-use cudarc::driver::{CudaFunction, result, sys};
+use cudarc::driver::{CudaFunction, result};
 use std::collections::HashMap;
 
 /// Bytes that a block of the copy kernels moves, `COPY_THREADS · COPY_WORDS_PER_THREAD` words of 16 bytes.
@@ -149,14 +149,6 @@ impl PreparedSubject {
     }
 }
 
-/// Lets a kernel without shared memory have all of a multiprocessor's for its L1 cache. Without a word it takes what the kernel before
-/// it had, and a copy of 4 MiB then takes 2.0 or 2.4 µs on an H200, by what was measured before it.
-fn prefer_l1(function: &CudaFunction) -> Result<(), CudaError> {
-    function
-        .set_attribute(sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, 0)
-        .during(|| String::from("asking for the L1 cache"))
-}
-
 /// The scan of a point's arrays.
 pub(super) fn request(point: &Point, strategy: Strategy, mode: Mode, config: ScanConfig) -> ScanRequest {
     // Buffers and guards are multiples of 256, so only the offsets are off a boundary.
@@ -201,12 +193,10 @@ impl Preparation<'_> {
             let grid = CopyGrid { blocks, threads, shared_bytes };
             let prepared =
                 tool(name, &|function| Work::Copy { function, grid, copied, words: words.to_vec() }, Some(16))?;
-            if let Work::Copy { function, .. } = &prepared.work {
-                match shared_bytes {
-                    0 => prefer_l1(function),
-                    _ => allow_shared_bytes(function, shared_bytes),
-                }
-                .map_err(not_launchable)?;
+            if let Work::Copy { function, .. } = &prepared.work
+                && shared_bytes > 0
+            {
+                allow_shared_bytes(function, shared_bytes).map_err(not_launchable)?;
             }
             Ok(prepared)
         };
