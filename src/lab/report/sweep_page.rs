@@ -10,6 +10,7 @@ use super::tables::{all_rows, evaluation_of, main_tables, not_trusted};
 use crate::lab::measure::point::Kind;
 use crate::lab::measure::record::{Status, SweepRecord};
 use crate::lab::measure::targets::evaluation::{Evaluation, TargetResult};
+use crate::lab::measure::targets::text::microseconds;
 use crate::lab::statistics::Summary;
 use crate::lab::stress::table::KillTable;
 use std::fmt::Write;
@@ -119,6 +120,15 @@ fn answers(Part { source, plots, evaluation }: &Part<'_>) -> Vec<String> {
                 escaped(&outcome.target.demand()),
                 outcome.passed(),
                 outcome.findings.len()
+            );
+        }
+        for outcome in evaluation.host.iter().filter(|outcome| outcome.result == TargetResult::Miss) {
+            let found = outcome.found_us.map_or_else(|| "not measured".to_owned(), microseconds);
+            let _ = write!(
+                answer,
+                "<br>Missed: {}, at most {}: {found}",
+                escaped(outcome.target.place),
+                microseconds(outcome.target.most_us)
             );
         }
         answers.push(format!("{}: {answer}", place(&source.stem)));
