@@ -128,6 +128,8 @@ fn every_strategy_is_right_on_every_instance_mode_and_placement() {
 
 /// Nanoseconds that readings of a multiprocessor's clock may lie off their line: more than was ever seen.
 const CLOCK_ERROR: f64 = 200.0;
+/// Nanoseconds that the global timer may reach one multiprocessor later than another.
+const TIMER_ERROR: u64 = 500;
 
 #[test]
 fn a_scan_can_be_recorded_step_by_step() {
@@ -145,8 +147,9 @@ fn a_scan_can_be_recorded_step_by_step() {
                 panic!("of a GPU")
             };
             assert!(error < CLOCK_ERROR && ordinary > 0.0 && recorded > 0.0, "{error} {ordinary} {recorded}");
-            // Two multiprocessors are apart by twice that at most.
-            let apart = (2.0 * error).ceil() as u64;
+            // Two multiprocessors are apart by twice that, and by what the global timer reaches one later than the other, which no
+            // reading shows: on H200s 17 ns more and, by an older count, more than 150.
+            let apart = (2.0 * error).ceil() as u64 + TIMER_ERROR;
             let story = Story::new(&recording);
             recordings::check(&recording, &story, apart);
             let rounds = recording.events.iter().filter(|event| event.step == Step::Found).count();

@@ -8,7 +8,6 @@ use assert_cmd::Command;
 use common::laboratory::{MadeUp, MockLaboratory};
 use common::{FINISHED, H100, header, recorder};
 use lookback::element::Operator;
-use lookback::lab::measure::copies::COPY_KERNELS;
 use lookback::lab::measure::point::{Kind, Subject, bound_name};
 use lookback::lab::measure::record::{FigureRecord, Line, Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow};
 use lookback::lab::measure::run::{self, NotMeasured, SubjectFacts, SweepError, run_sweep};
@@ -249,7 +248,8 @@ fn a_sweep_leaves_a_row_a_configuration_with_all_its_figures() {
     }
     // The frame takes 2 us, and a cold time is what remains without it: less than the stream's at small n here.
     for point in &record.points {
-        let frame = point.empty_frame.as_ref().and_then(|frame| frame.median_ns).expect("the frame was measured");
+        let frame =
+            point.beside.empty_frame.as_ref().and_then(|frame| frame.median_ns).expect("the frame was measured");
         assert!((2000.0..2020.0).contains(&frame), "{frame}");
         for row in record.rows.iter().filter(|row| row.n == point.n && row.status == Status::Measured) {
             let (cold, stream) = (row.cold.as_ref().expect("asked for"), row.stream.as_ref().expect("asked for"));
@@ -552,8 +552,11 @@ mod command_line {
         refused(vec![Line::Finished(FINISHED), row()], "behind the line that ends the record");
         refused(vec![row(), Line::Finished(FINISHED), Line::Finished(FINISHED)], "behind the line that ends");
         let mut point = record.points[0].clone();
-        point.empty_frame.as_mut().expect("it was measured").clock_mhz = Some(-1.0);
-        refused(vec![row(), Line::Point(Box::new(point))], "its empty frame cannot be: its clock_mhz is -1");
+        point.beside.empty_frame.as_mut().expect("it was measured").clock_mhz = Some(-1.0);
+        refused(
+            vec![row(), Line::Point(Box::new(point))],
+            "what was measured beside its rows cannot be: its clock_mhz is -1",
+        );
     }
 }
 
@@ -598,7 +601,7 @@ mod tools {
     fn every_copy_kernel_compiles_without_spills() {
         let Some(compiler) = common::compiler("every_copy_kernel_compiles_without_spills") else { return };
         let found = kernels(&compiler, "copies.cu", Architecture::HOPPER);
-        for kernel in COPY_KERNELS {
+        for kernel in lookback::lab::measure::copies::COPY_KERNELS {
             assert!(found.contains(&kernel.function()), "{kernel}");
         }
         // Those that need no copy engine are there before it, too.

@@ -4,7 +4,8 @@
 //! A step is stamped with its multiprocessor's clock, which is read in a few cycles and advances each cycle. The global
 //! timer is one for all, and advances in steps that are longer than a step of a scan. So both are read together right behind
 //! steps of the global timer, on every multiprocessor, before and after the scan, and a line through these readings gives
-//! each cycle its nanosecond. Two multiprocessors may be apart by twice as much as readings lie off their lines.
+//! each cycle its nanosecond. Two multiprocessors may be apart by twice as much as readings lie off their lines,
+//! and by what the global timer reaches one of them later than the other, which no reading shows.
 
 use super::harness::{GpuHarness, TIME_LIMIT, launch_words};
 use crate::abi;

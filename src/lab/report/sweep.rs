@@ -11,6 +11,7 @@ use super::heat_map::{Cell, HeatMap};
 use super::pen::Pen;
 use super::problems;
 use super::svg::{Drawing, Plot, Refusal};
+use super::tables::is_first;
 use crate::element::{ElementType, Operator};
 use crate::lab::measure::point::{Kind, Offsets, is_variant};
 use crate::lab::measure::record::{Status, SweepRecord, SweepRow};
@@ -107,8 +108,9 @@ pub(super) fn plots(record: &SweepRecord, stem: &str) -> Result<Vec<Plot>, Repor
     let copies = contest::copies(record);
     let is_of_targets = record.header.sweep.name == targets::SWEEP;
     for family in &families {
-        // Of scans at few sizes the table of targets says what pictures would hide.
-        if is_of_targets && family.sizes().len() < TARGET_SIZES {
+        // Of scans at few sizes, and of further processes, the table of targets says what pictures would hide.
+        let is_shown = is_first(record) && family.mode == Mode::Inclusive && family.sizes().len() >= TARGET_SIZES;
+        if is_of_targets && !is_shown {
             continue;
         }
         let has_vts = renderer.by_vt(family)?;

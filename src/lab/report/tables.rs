@@ -55,7 +55,7 @@ pub(super) fn evaluation_of(record: &SweepRecord, all: &[&SweepRecord]) -> Optio
 }
 
 /// Whether a record is of the process that measures all. Sweeps of earlier targets knew no processes.
-fn is_first(record: &SweepRecord) -> bool {
+pub(super) fn is_first(record: &SweepRecord) -> bool {
     record.header.sweep.process == Some(1)
 }
 
