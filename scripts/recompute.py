@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Computes what reports/ says of its records anew, by other means than the program: from the JSON lines alone.
 
-    python3 scripts/recompute.py          # in a clone; Python 3.9 and nothing else, for claims.toml 3.11
+    python3 scripts/recompute.py          # in a clone; Python 3.9 and nothing else, for TOML 3.11
 
 Checked, number by number:
   - every figure of every record: median, quartiles, least and most, standard error, GB/s and percent of the copy from
@@ -9,16 +9,19 @@ Checked, number by number:
   - every table between `<!-- lookback:begin NAME -->` and its end in reports/README.md and docs/*.md, cell by cell,
     with captions and the marks ≈ and ?, and the table there of figures that met no noise criterion;
   - the tables of reports/index.html: the main ones of each record, all rows, and all figures without a criterion;
-  - reports/targets-*.txt, line by line;
-  - every claim of reports/claims.toml, and that its sentence stands where it is said to.
+  - reports/targets-*.txt of today's targets, line by line;
+  - that the targets were measured by the sweep that is committed;
+  - every claim and reading of reports/claims.toml, and that every text that it names stands where it is said to.
 
 Not checked: pictures (their titles are, in the table `figures`), the machines' facts in index.html, whether a series
-should have met its noise criterion (the record says so, and marks follow from that), and the tables of docs/lesson.md,
-which count runs on the CPU device and have no record. What is not recomputed is named.
+should have met its noise criterion (the record says so, and marks follow from that), the tables of docs/lesson.md,
+which count runs on the CPU device and have no record, and whether claims.toml says something of every figure in the
+documents, which `lookback claims` does. Of traces the summaries are read and not computed from the recordings. What is
+not recomputed is named.
 
-Definitions are those of src/lab/measure/record.rs, reports/METHOD.md, src/lab/claims.rs and
-src/lab/measure/targets/mod.rs, formats those of src/lab/report. Exit code: 0 without a difference, 1 with one,
-2 if something is missing or nothing was checked.
+Definitions are those of src/lab/measure/record.rs, reports/METHOD.md, src/lab/claims and src/lab/measure/targets,
+formats those of src/lab/report. Exit code: 0 without a difference, 1 with one, 2 if something is missing or nothing
+was checked.
 """
 
 import gzip
@@ -32,7 +35,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "reports"
 DASH = "–"
-SHOWN = 10  # differences that are printed of one table
+SHOWN = 30  # differences that are printed of one table
 
 TYPES = {"u8": 1, "i8": 1, "u16": 2, "i16": 2, "u32": 4, "i32": 4, "u64": 8, "i64": 8, "f32": 4, "f64": 8, "f16": 2, "bf16": 2}
 OPERATORS = ["sum", "product", "min", "max", "and", "or", "xor"]
@@ -243,8 +246,16 @@ class Record:
                 if frame and figure.get("empty_frame_ns") is not None:
                     check.same(place, "empty_frame_ns", figure["empty_frame_ns"], frame["median_ns"])
 
-    def is_first(self):
-        return self.header["sweep"].get("process") in (None, 1)
+    def is_of_targets(self):
+        return self.header["sweep"]["name"] == "targets"
+
+    def process(self):
+        """That of the sweep of today's targets; those of earlier targets knew none."""
+        return self.header["sweep"].get("process")
+
+    def is_judged(self):
+        """Whether today's targets are looked up in it, together with the records of further processes."""
+        return self.is_of_targets() and self.process() == 1
 
     def gpu(self):
         return self.header["machine"]["gpu"]
@@ -398,9 +409,9 @@ class Family:
 
 
 def main_table(record, records):
-    """What stands for a record, or why it is not recomputed."""
-    if record.header["sweep"]["name"] == "targets" and record.is_first():
-        return targets_table(record, records)
+    """What stands for a record; nothing for one of earlier targets or of a further process."""
+    if record.is_of_targets():
+        return targets_table(record, records) if record.is_judged() else None
     if any(not row.is_plain for row in record.rows):
         return problem_lines(record).explained()
     families = Family.all(record)
@@ -651,7 +662,7 @@ def not_trusted(record):
 # Targets: of each its figures in the records of all processes, the worst, the middle, and how many reach it.
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
-SIX, OTHERS = ("u8", "u16", "i32", "f32", "i64", "f64"), ("i8", "i16", "u32", "u64", "f16", "bf16")
+SIX, OTHERS = ("u8", "u16", "i32", "f32", "i64", "f64"), ("i8", "i16", "u32", "u64")
 DEVICE = ("graph", "behind", "cold")
 HOST_TARGETS = [("a call returns", 3.0), ("scanner, kernels kept", 20e3), ("scanner, empty cache", 150e3)]
 
@@ -683,7 +694,7 @@ TARGETS = [
     Target("anywhere", "CUB", 1.05, ("cold",)),
     Target("other types", "CUB", 1.1, types=OTHERS),
     Target("exclusive", "CUB", 1.1, modes=("exclusive",)),
-    Target("other operators", "CUB", 1.1, operators=("min", "max", "and", "or", "xor")),
+    Target("maximum", "CUB", 1.1, operators=("max",)),
     Target("<= 64 KiB", "CUB", 1.4, ("behind",), sizes=(0, 64 * KIB)),
     Target("<= 64 KiB", "CUB", 2.0, ("call",), sizes=(0, 64 * KIB)),
     Target("no notch", "an octave's ends", 0.9, DEVICE, arrays="whole vectors"),
@@ -803,20 +814,40 @@ def of_processes(target, findings):
     return nearest
 
 
-def promised(record):
-    """What the sweep in the first record's header asks of `auto`, but for the sizes at switches of its table."""
-    rows = []
-    for group in record.header["sweep"]["measure"]:
-        if "auto" not in group.get("strategies", []):
-            continue
-        for element in group.get("types", ["i32"]):
-            operators = [name for name in group.get("operators", ["sum"])
-                         if element not in ("f16", "bf16", "f32", "f64") or name not in ("and", "or", "xor")]
-            sizes = [parse_size(text, TYPES[element]) for text in group["sizes"] if text != "switches"]
-            rows += [(element, operator, n, tuple(offsets), mode, figure)
-                     for operator in operators for n in sizes for offsets in group.get("offsets", [[0, 0]])
-                     for mode in group.get("modes", ["inclusive"]) for figure in group["figures"]]
-    return rows
+def switches(element, operator):
+    """Both sides of each size at which `auto` takes something else, by the committed table of this architecture."""
+    table = (ROOT / "tuning/sm_90.toml").read_text(encoding="utf-8")
+    rows = [dict(re.findall(r'^(element|operator|up_to) = "?(\w+)"?$', row, re.M)) for row in table.split("[[row]]")[1:]]
+    ends = [int(row["up_to"]) for row in rows if (row["element"], row["operator"]) == (element, operator) and "up_to" in row]
+    return [n for end in ends for n in (end, end + 1)]
+
+
+class Promised:
+    """What the sweep in the first record's header asks of `auto`, and the points at which peers stand beside it."""
+
+    def __init__(self, record):
+        self.places, self.with_peers = [], set()
+        for group in record.header["sweep"]["measure"]:
+            for element in group.get("types", ["i32"]):
+                for operator in group.get("operators", ["sum"]):
+                    if operator not in ("and", "or", "xor") or element not in ("f16", "bf16", "f32", "f64"):
+                        self.add(group, element, operator)
+        self.places = unique(self.places)
+
+    def add(self, group, element, operator):
+        for text in group["sizes"]:
+            for n in switches(element, operator) if text == "switches" else [parse_size(text, TYPES[element])]:
+                for offsets in map(tuple, group.get("offsets", [[0, 0]])):
+                    if group.get("peers"):
+                        self.with_peers.add((element, operator, n, offsets))
+                    if "auto" in group.get("strategies", []):
+                        self.places += [(element, operator, n, offsets, mode, figure)
+                                        for mode in group.get("modes", ["inclusive"]) for figure in group["figures"]]
+
+    def covers(self, target, row):
+        """Whether a row is one of the target's; what is judged beside CUB is so where the sweep has peers."""
+        is_by_peers = target.yardstick in ("CUB", "an octave's ends")
+        return target.covers(row) and (not is_by_peers or (row.element, row.operator, row.n, row.offsets) in self.with_peers)
 
 
 class Place:
@@ -826,11 +857,11 @@ class Place:
         self.element, self.operator, self.n, self.offsets, self.mode, _ = place
 
 
-def findings_of(target, records):
+def findings_of(target, records, promised):
     found = {}
     for record, places in records:
         for row in record.rows:
-            if row.subject == "auto" and row.kind == "strategy" and row.is_flat and target.covers(row):
+            if row.subject == "auto" and row.kind == "strategy" and row.is_flat and promised.covers(target, row):
                 for figure in target.figures:
                     if figure in row.figures or row.status != "measured":
                         place = (row.element, row.operator, row.n, row.offsets, row.mode, figure)
@@ -839,8 +870,8 @@ def findings_of(target, records):
                             found.setdefault(place, []).append(finding)
     findings = [of_processes(target, of_one) for of_one in found.values()]
     if target.yardstick != "an octave's ends":
-        for place in unique(promised(records[0][0])):
-            if place[5] in target.figures and place not in found and target.covers(Place(place)):
+        for place in promised.places:
+            if place[5] in target.figures and place not in found and promised.covers(target, Place(place)):
                 findings.append(Finding(place, problem="it was not measured"))
     return sorted(findings, key=Finding.order)
 
@@ -855,12 +886,13 @@ class Outcomes:
     """Every target on the records of all processes on one GPU."""
 
     def __init__(self, record, records):
-        others = [other for other in records if other.header["sweep"]["name"] == "targets" and not other.is_first()
+        others = [other for other in records if other.is_of_targets() and (other.process() or 0) > 1
                   and gpu_slug(other) == gpu_slug(record)]
         self.record, self.records = record, [record, *others]
         self.is_ours = gpu_slug(record) == "h200"
         with_places = [(one, Places(one)) for one in self.records]
-        self.outcomes = [(target, findings_of(target, with_places)) for target in TARGETS]
+        promised = Promised(record)
+        self.outcomes = [(target, findings_of(target, with_places, promised)) for target in TARGETS]
         times = [one.call_times for one in self.records if one.call_times]
         starts = [[[1e3 * (start["scanner_ms"] + start["first_scan_ms"]) for start in one["starts"] if start["has_kernels"] == has]
                    for one in times] for has in (True, False)]
@@ -896,14 +928,7 @@ def host_time(time):
     return f"{time:.1f} us" if time < 1e3 else f"{time / 1e3:.1f} ms"
 
 
-def is_of_todays_targets(record):
-    """The sweep of today's targets measures behind a foreign kernel; that of November 23 did not."""
-    return any("behind" in group.get("figures", []) for group in record.header["sweep"]["measure"])
-
-
 def targets_table(record, records):
-    if not is_of_todays_targets(record):
-        return "its record is not of the sweep of today's targets"
     outcomes = Outcomes(record, records)
     verdicts, rows = outcomes.verdicts(), []
     for (target, findings), passed in zip(outcomes.outcomes, verdicts):
@@ -958,8 +983,6 @@ def notes_of(target, findings):
 
 def targets_text(record, records):
     """The lines of targets-GPU.txt, every miss among them."""
-    if not is_of_todays_targets(record):
-        return "its record is not of the sweep of today's targets"
     outcomes, misses = Outcomes(record, records), []
     verdicts = outcomes.verdicts()
     lines = [f"{record.gpu()}, driver {record.header['machine']['driver']}, {record.header['date']}", "",
@@ -1006,9 +1029,10 @@ def main_figure(n, rows):
 def titles(record):
     """Names and titles of a record's pictures, in order."""
     gpu, families = record.gpu().replace("NVIDIA ", ""), Family.all(record)
-    is_of_targets, found = record.header["sweep"]["name"] == "targets", []
+    is_of_targets, found = record.is_of_targets(), []
     for family in families:
-        if is_of_targets and len(family.sizes()) < 48:
+        # Of scans at few sizes, and of further processes, the table of targets says more than pictures would.
+        if is_of_targets and not (record.is_judged() and family.mode == "inclusive" and len(family.sizes()) >= 48):
             continue
         of_vts = titles_by_vt(family, gpu)
         found += of_vts
@@ -1252,10 +1276,10 @@ def mutants_tables(path):
             Table("<details><summary>Each fault, and the time to its kill</summary>", ["mutant", "what it is", *names], each)]
 
 
-def costs_tables(path, check, element_moves):
-    """An account of one scan and size; `element_moves` is what the strategies' own table says of each."""
+def costs_cells(path, check, element_moves):
+    """Each row of an account with its cells by their columns; `element_moves` is what the strategies' own table says of each."""
     account = json.loads(path.read_text(encoding="utf-8"))
-    header, rows, of_copy = account["header"], [], {}
+    rows, of_copy = [], {}
     for fields in account["rows"]:
         row = Row(fields["measured"])
         cold = fields["measured"]["cold"]
@@ -1265,9 +1289,6 @@ def costs_tables(path, check, element_moves):
         if row.subject == "memcpy":
             of_copy[row.point] = row.time("cold")
         rows.append((row, fields))
-    scans = unique((row.point, row.mode) for row, _ in rows if row.kind == "strategy")
-    if len(scans) != 1:
-        return f"it has {len(scans)} scans, and one is what is known here"
     cells = []
     for row, fields in rows:
         counts, n = fields.get("counts"), row.n
@@ -1276,8 +1297,7 @@ def costs_tables(path, check, element_moves):
         if percent is not None:
             check.same(f"{path.stem}, {row.subject}", "percent_of_copy", row.figures["cold"]["percent_of_copy"], percent)
         sectors = counts and counts["l2_sectors_read"] + counts["l2_sectors_written"]
-        cells.append({
-            "strategy": f"{row.subject}: {row.chosen}" if row.chosen else row.subject,
+        cells.append((row, {
             "VT": row.vt, "block": row.block, "launches": row.fields["launches"],
             "element-moves": element_moves.get(row.chosen or row.subject),
             "moves an element, counted": None if fields["moves_per_element"] is None else f"{fields['moves_per_element']:.3f}",
@@ -1286,7 +1306,17 @@ def costs_tables(path, check, element_moves):
             "DRAM, B read": counts and f"{counts['dram_bytes_read'] / n:.3f}",
             "DRAM, B written": counts and f"{counts['dram_bytes_written'] / n:.3f}",
             "L2, B": counts and f"{sectors * 32 / n:.3f}",
-            "instructions": counts and f"{counts['warp_instructions'] / n * 32:.1f}"})
+            "instructions": counts and f"{counts['warp_instructions'] / n * 32:.1f}"}))
+    return account["header"], cells
+
+
+def costs_tables(path, check, element_moves):
+    """An account of one scan and size."""
+    header, rows = costs_cells(path, check, element_moves)
+    scans = unique((row.point, row.mode) for row, _ in rows if row.kind == "strategy")
+    if len(scans) != 1:
+        return f"it has {len(scans)} scans, and one is what is known here"
+    cells = [{"strategy": f"{row.subject}: {row.chosen}" if row.chosen else row.subject, **of_row} for row, of_row in rows]
     columns = [name for name in cells[0] if any(row[name] is not None for row in cells)]
     scan = next(row for row, _ in rows if row.kind == "strategy")
     commit = f"commit {header['git_commit'][:7]}, " if header.get("git_commit") else ""
@@ -1379,6 +1409,11 @@ def page_tables(page):
 # Claims.
 
 
+CLAIM_KEYS = {"record", "subject", "against", "figure", "net-of-frame", "quantity", "statistic", "limit", "value", "tolerance",
+              "types", "inputs", "modes", "problems", "segments", "from", "up-to"}
+READING_KEYS = {"record", "of", "after", "less", "by", "times", "value", "tolerance"}
+
+
 def claim_time(row, claim):
     """With the empty frame, if it is not taken off. A copy in a graph is the faster of that and the one on a stream."""
     figure = claim["figure"]
@@ -1390,29 +1425,42 @@ def claim_time(row, claim):
 
 def claim_values(claim, record):
     """What is computed at each point that a claim is about."""
+    if (claim["quantity"] == "microseconds") != ("against" not in claim):
+        raise Missing(f"a time in microseconds stands alone, and all else against something: {claim}")
+
+    def is_among(name, value):
+        return not claim.get(name) or value in claim[name]
 
     def is_asked(row):
         width = TYPES[row.element]
-        return (row.status == "measured" and row.element in claim.get("types", [row.element])
-                and row.problem in claim.get("problems", [row.problem])
-                and ("segments" not in claim or row.segment in claim["segments"])
+        # A bound's result is wrong by design, and its time is what is asked for.
+        return ((row.status == "measured" or row.kind == "bound") and is_among("types", row.element)
+                and is_among("inputs", row.input or row.element) and is_among("problems", row.problem)
+                and is_among("segments", row.segment or 0)
                 and ("from" not in claim or row.n >= parse_size(claim["from"], width))
                 and ("up-to" not in claim or row.n <= parse_size(claim["up-to"], width)))
 
-    asked, against, others = [row for row in record.rows if is_asked(row)], claim.get("against"), {}
-    for row in asked:
-        is_other = row.kind == "peer" if against == "peers" else row.subject == against
-        time = claim_time(row, claim) if is_other else None
-        if time is not None:
-            key = (row.point, row.mode)
-            others[key] = min(time, others.get(key, math.inf))
-    values = []
-    for row in asked:
-        time = claim_time(row, claim)
-        if row.subject != claim.get("subject", "auto") or row.mode not in claim.get("modes", [row.mode]) or time is None:
-            continue
+    asked = [row for row in record.rows if is_asked(row)]
+
+    def times_of(subject):
+        """(point and mode, time) of each row of a subject."""
+        rows = [row for row in asked if (row.kind == "peer" if subject == "peers" else row.subject == subject)]
+        timed = [((row.point, row.mode), claim_time(row, claim)) for row in rows]
+        return [(place, time) for place, time in timed if time is not None]
+
+    def fastest_of(subject):
+        fastest = {}
+        for place, time in times_of(subject):
+            fastest[place] = min(time, fastest.get(place, math.inf))
+        return fastest
+
+    subject, values = claim.get("subject", "auto"), []
+    others = fastest_of(claim["against"]) if "against" in claim else {}
+    for (point, mode), time in fastest_of(subject).items() if subject == "peers" else times_of(subject):
         # Copies have no mode and stand beside each.
-        other = others.get((row.point, row.mode), others.get((row.point, None)))
+        other = others.get((point, mode), others.get((point, None)))
+        if not is_among("modes", mode):
+            continue
         if claim["quantity"] == "microseconds":
             values.append(time / 1e3)
         elif other is not None:
@@ -1421,33 +1469,151 @@ def claim_values(claim, record):
 
 
 def claim_found(claim, values):
+    """What is said of all values; nothing of none."""
     limit = claim.get("limit", 1.0)
     return {"least": min, "most": max, "median": median_of, "points": len,
             "below": lambda all_of_them: sum(value < limit for value in all_of_them),
-            "above": lambda all_of_them: sum(value > limit for value in all_of_them)}[claim["statistic"]](values)
+            "above": lambda all_of_them: sum(value > limit for value in all_of_them)}[claim["statistic"]](values) if values else None
 
 
-def check_claims(path, records, report):
+def words(text):
+    return " ".join(text.split())
+
+
+def entries_of(path, element_moves):
+    """What a record other than a sweep's says, as lines of words with a number behind each."""
+    if path.name == "ranks.json":
+        return [ranks_entry(row) for row in json.loads(path.read_text(encoding="utf-8"))["rows"]]
+    if path.name == "traces.json.gz":
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            return [words(scan["summary"]) for scan in json.load(file)["scans"]]
+    if path.suffix == ".json":
+        _, rows = costs_cells(path, Check(), element_moves)
+        return [row.subject + "".join(f"; {name} {cell}" for name, cell in cells.items() if cell is not None) for row, cells in rows]
+    if path.suffix == ".txt":
+        return [words(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    raise Missing(f"{path} is no record of a kind that is known")
+
+
+def ranks_entry(row):
+    """Who shares what in which manner, microseconds of all and of one alone, and how many times the rate of one that is."""
+    time, alone = (median_of(row[name]) or 0.0 for name in ("samples_ns", "alone_ns"))
+    # All have n elements in their time, and one alone a rank's share of them in its own.
+    times_one = alone * row["ranks"] / time if time else math.nan
+    chunk = f" by {row['chunk']}" if row.get("chunk") is not None else ""
+    types = row["output"] if row["input"] == row["output"] else f"{row['input']} -> {row['output']}"
+    return (f"{row['manner']}{chunk}: {types} {row['operator']} {row['mode']}, n {row['n']} of {row['ranks']}; µs {time / 1e3} "
+            f"alone {alone / 1e3} added {(time - alone) / 1e3} times-one {times_one} by-bytes {row['by_bytes']}")
+
+
+def number_at(entries, of, after):
+    """The number behind some words of the one entry that has all pieces of text."""
+    meant = [entry for entry in entries if all(part in entry for part in of)]
+    if len(meant) != 1:
+        raise ValueError(f"{len(meant)} entries of the record have {of}")
+    _, found, behind = meant[0].partition(after) if after else ("", True, meant[0])
+    if not found:
+        raise ValueError(f"'{after}' does not stand in '{meant[0]}'")
+    number = re.match(r"[\s:(+=]*([0-9.,-]*)", behind).group(1).rstrip(".,").replace(",", "")
+    try:
+        return float(number)
+    except ValueError:
+        raise ValueError(f"no number stands behind '{after}' in '{meant[0]}'") from None
+
+
+def reading_found(reading, entries):
+    places = {name: reading.get(name) for name in ("less", "by")}
+    other = {name: place and number_at(entries, place["of"], place["after"]) for name, place in places.items()}
+    found = (number_at(entries, reading["of"], reading["after"]) - (other["less"] or 0.0)) * reading.get("times", 1.0)
+    return found if other["by"] is None else found / other["by"]
+
+
+def told_lacks(told):
+    """What an entry on figures without a record does not say of what it must."""
+    days = told["date"].split(" to ")
+    lacks = [("command", bool(told["command"].strip())), ("device", bool(told["device"].strip())),
+             ("date", all(re.fullmatch(r"\d{4}-\d\d-\d\d", day) for day in days)),
+             ("commit", re.fullmatch(r"[0-9a-fA-F]{7,}", told.get("commit", "0000000")) is not None)]
+    return [name for name, is_said in lacks if not is_said]
+
+
+def read_toml(path):
     try:
         import tomllib
     except ImportError as error:
-        raise Missing("reports/claims.toml was not checked: tomllib is not there, which Python has from 3.11 on") from error
-    sentences = tomllib.loads(path.read_text(encoding="utf-8"))["sentence"]
-    by_file, differences, count, texts = {record.file: record for record in records}, [], 0, {}
-    for sentence in sentences:
-        if sentence["file"] not in texts:
-            texts[sentence["file"]] = " ".join((ROOT / sentence["file"]).read_text(encoding="utf-8").split())
-        if " ".join(sentence["text"].split()) not in texts[sentence["file"]]:
-            differences.append(f"{sentence['file']} does not say: {sentence['text']}")
-        for claim in sentence["claims"]:
-            count += 1
-            if claim["record"] not in by_file:
-                raise Missing(f"{REPORTS / claim['record']} is not there, and {sentence['file']} rests on it")
-            values = claim_values(claim, by_file[claim["record"]])
-            found = claim_found(claim, values) if values else None
-            if found is None or abs(found - claim["value"]) > claim.get("tolerance", 0.0) + 1e-9:
-                differences.append(f"{sentence['text']}: the record says {found}, the claim {claim}")
-    report.line("reports/claims.toml", f"{len(sentences)} sentences, {count} claims", differences)
+        raise Missing(f"{path} was not checked: tomllib is not there, which Python has from 3.11 on") from error
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def check_sweep(records, report):
+    """That the sweep which the targets are looked up by, that in the record's header, is the committed one."""
+    groups = read_toml(ROOT / "sweeps/targets.toml")["measure"]
+    for record in records:
+        if record.is_judged():
+            standing = record.header["sweep"]["measure"]
+            differences = [f"group {number}, {name}: {value} there, {other.get(name)} in the header of {record.file}"
+                           for number, (group, other) in enumerate(zip(groups, standing), 1)
+                           for name, value in group.items() if other.get(name) != value]
+            if len(groups) != len(standing):
+                differences.append(f"{len(groups)} groups there, {len(standing)} in the header of {record.file}")
+            report.line("sweeps/targets.toml", f"{len(groups)} groups", differences)
+
+
+def check_claims(path, records, report):
+    table, by_file = read_toml(path), {record.file: record for record in records}
+    differences, texts, others, counts = [], {}, {}, {"claims": 0, "readings": 0}
+    element_moves = {row[0].strip("`"): row[2] for row in strategies_table().rows}
+
+    def is_written(file, text):
+        if file not in texts:
+            texts[file] = words((ROOT / file).read_text(encoding="utf-8"))
+        if not words(text) or words(text) not in texts[file]:
+            differences.append(f"{file} does not say: {text}")
+
+    def compare(sentence, claim, keys, found_in):
+        unknown = set(claim) - keys
+        if unknown:
+            raise Missing(f"what {', '.join(sorted(unknown))} means in a claim on {sentence['file']} is not known here")
+        try:
+            found = found_in(claim)
+        except (ValueError, ZeroDivisionError, FileNotFoundError) as error:
+            differences.append(f"{sentence['file']}: {sentence['text']}: {error}")
+            return
+        if found is None or not abs(found - claim["value"]) <= claim.get("tolerance", 0.0) + 1e-9:
+            differences.append(f"{sentence['file']}: {sentence['text']}: the record says {found}, the claim {claim}")
+
+    def of_sweep(claim):
+        if claim["record"] not in by_file:
+            raise FileNotFoundError(f"reports/{claim['record']} is not there")
+        return claim_found(claim, claim_values(claim, by_file[claim["record"]]))
+
+    def of_other(reading):
+        name = reading["record"]
+        if name not in others:
+            if not (REPORTS / name).exists():
+                raise FileNotFoundError(f"reports/{name} is not there")
+            others[name] = entries_of(REPORTS / name, element_moves)
+        return reading_found(reading, others[name])
+
+    for sentence in table["sentence"]:
+        is_written(sentence["file"], sentence["text"])
+        if not sentence.get("claims") and not sentence.get("readings"):
+            differences.append(f"{sentence['file']}: {sentence['text']}: nothing is computed for it")
+        for kind, keys, found_in in (("claims", CLAIM_KEYS, of_sweep), ("readings", READING_KEYS, of_other)):
+            for claim in sentence.get(kind, []):
+                counts[kind] += 1
+                compare(sentence, claim, keys, found_in)
+    quoted = 0
+    for entry in [*table.get("told", []), *table.get("no-figure", [])]:
+        for text in [*entry.get("texts", []), *entry.get("blocks", [])]:
+            quoted += 1
+            is_written(entry["file"], text)
+    differences += [f"{told['file']}: what is told of {(told.get('texts') or told.get('blocks'))[0]} lacks {', '.join(told_lacks(told))}"
+                    for told in table.get("told", []) if told_lacks(told)]
+    differences += [f"{entry['file']}: an entry of no figure does not say why" for entry in table.get("no-figure", [])
+                    if not entry["why"].strip()]
+    report.line("reports/claims.toml", f"{len(table['sentence'])} sentences, {counts['claims']} claims, {counts['readings']} readings, "
+                f"{quoted} texts of which nothing is computed", differences)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -1495,8 +1661,6 @@ class Report:
         self.line(name, f"{rows} rows, {cells} cells", differences)
 
     def lines_of(self, name, ours, standing):
-        if isinstance(ours, str):
-            return self.skip(name, ours)
         differences = [f"line {number}: '{there}' stands there, and it is '{here}'"
                        for number, (here, there) in enumerate(zip(ours, standing), 1) if here != there]
         if len(ours) != len(standing):
@@ -1505,7 +1669,7 @@ class Report:
 
 
 def as_list(table):
-    return table if isinstance(table, str) else [table]
+    return [] if table is None else [table]
 
 
 def check_documents(records, check, report):
@@ -1542,23 +1706,17 @@ def check_documents(records, check, report):
 def check_page(records, report):
     sections = page_tables(REPORTS / "index.html")
     for record in records:
-        # A further process of the targets has no table of its own but those of its rows.
         if record.stem not in sections:
             report.line(f"reports/index.html, {record.stem}", "no section", ["it is not on the page"])
             continue
-        ours, standing = [main_table(record, records)], sections[record.stem]
-        place = f"reports/index.html, {record.stem}"
-        if isinstance(ours[0], str):
-            report.skip(f"{place}, main table", ours[0])
-            ours, standing = [], standing[1:]
-        elif ours[0].rows:
-            ours[0].caption = ours[0].caption.replace("`", "")
-        else:
-            ours = []
+        ours = [table for table in as_list(main_table(record, records)) if table.rows]
+        for table in ours:
+            table.caption = table.caption.replace("`", "")
         untrusted = not_trusted(record)
         # It stands below a line that tells how many there are, and has no caption.
         untrusted.caption = ""
-        report.tables_of(place, ours + ([untrusted] if untrusted.rows else []) + [all_rows(record)], standing)
+        report.tables_of(f"reports/index.html, {record.stem}", ours + ([untrusted] if untrusted.rows else []) + [all_rows(record)],
+                         sections[record.stem])
 
 
 def main():
@@ -1570,11 +1728,12 @@ def main():
     check_documents(records, check, report)
     check_page(records, report)
     for record in records:
-        if record.header["sweep"]["name"] == "targets" and record.is_first():
+        if record.is_judged():
             path = REPORTS / f"{record.stem}.txt"
             lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
             report.lines_of(f"reports/{path.name}", targets_text(record, records), lines)
     report.line(f"the figures of {len(records)} records", f"{check.figures} figures, {check.numbers} numbers", check.differences)
+    check_sweep(records, report)
     check_claims(REPORTS / "claims.toml", records, report)
     if report.cells == 0 or check.figures == 0:
         raise Missing("no table and no figure was checked")
