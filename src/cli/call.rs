@@ -69,6 +69,10 @@ mod on_gpu {
     }
 
     fn failed(error: CudaError) -> CliError {
+        if error.is_absence() {
+            let instead = "calls on the CPU device say nothing about a GPU";
+            return CliError::NeedsGpu { what: "call", instead, source: Box::new(error) };
+        }
         CliError::Device(DeviceError::Cuda(error))
     }
 
@@ -167,7 +171,7 @@ mod on_gpu {
     use super::*;
 
     fn none() -> CliError {
-        CliError::Usage("this build knows no GPU; build it with the feature 'cuda'".to_owned())
+        CliError::NotBuilt { device: "CUDA", feature: "cuda-13000" }
     }
 
     pub(super) fn start() -> Result<[f64; 3], CliError> {
