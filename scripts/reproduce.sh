@@ -5,8 +5,7 @@
 #     scripts/reproduce.sh FOLDER [NAME ...]      # names of the table below, all but tune and stress where none is given
 #
 # Needs an NVIDIA GPU with its driver, nvcc for the rivals (scripts/install-cuda.sh brings it), and the program of
-# `cargo build --release --features peers`. Seconds are about those of one H200 and a host of 16 cores, compilation included; of
-# types, vt and seeds those of an H100. The exit code is that of the comparison: 1 if something is slower.
+# `cargo build --release --features peers`. Seconds are about those of one H200 and a host of 16 cores, compilation included. The exit code is that of the comparison: 1 if something is slower.
 set -eu
 
 usage="usage: scripts/reproduce.sh FOLDER [NAME ...], from the folder of the repository; names: all of those in this script"

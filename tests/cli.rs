@@ -592,7 +592,7 @@ fn options_of_targets_are_refused_where_strategies_are_run_and_the_other_way_rou
             assert!(stderr(&output).contains("--sweep targets") && !stderr(&output).contains("Usage"));
         }
     }
-    let Some(record) = committed("reports/targets-h100.jsonl.gz") else { return };
+    let Some(record) = committed("reports/targets-h200.jsonl.gz") else { return };
     let judge = |words: &[&str]| {
         let start = ["compare", "--sweep", "targets", "--record", record.to_str().unwrap()];
         run(&[&start[..], words].concat())

@@ -295,7 +295,7 @@ impl CompareArguments {
     /// When there is one.
     pub(super) fn check_without_sweep(&self) -> Result<(), CliError> {
         let found = [
-            (!self.record.is_empty(), "--record FILE is judged by targets"),
+            (!self.record.is_empty(), "--record LIST is judged by targets"),
             (self.process.is_some(), "--process K is one of several that measure targets"),
             (self.verbose, "--verbose lists the figures that miss a target"),
         ];
@@ -469,7 +469,7 @@ mod tests {
 
     #[test]
     fn what_says_how_strategies_are_run_conflicts_with_a_sweep() {
-        const OF_SWEEPS: [&str; 7] = ["device", "tuning", "record", "resume", "verbose", "output", "quiet"];
+        const OF_SWEEPS: [&str; 8] = ["device", "tuning", "record", "process", "resume", "verbose", "output", "quiet"];
         let command = CompareArguments::augment_args(clap::Command::new("compare"));
         for argument in command.get_arguments().filter(|argument| argument.get_id() != "sweep") {
             let option = argument.get_long().expect("all are long");

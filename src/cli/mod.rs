@@ -207,7 +207,7 @@ Examples:
   lookback compare --input counts.npy --output results
   lookback compare --input counts.bin --types u32 --format csv
   lookback compare --sweep targets --output records
-  lookback compare --sweep targets --record records/targets-h100.jsonl.gz
+  lookback compare --sweep targets --record records/targets-h200.jsonl.gz
 
 A run that is interrupted keeps its finished rows in DIR/data.partial.jsonl:
 --resume goes on with it, `lookback report DIR` turns them into data, plots and

@@ -39,7 +39,8 @@ pub fn targets(name: &str, arguments: &CompareArguments, console: &mut Console) 
             return Err(CliError::Usage(reason.to_owned()));
         }
         if arguments.device != DeviceChoice::Auto {
-            let reason = "--record is judged without a device; leave out --device, or leave out --record to measure";
+            let reason =
+                "--record LIST is judged without a device; leave out --device, or leave out --record to measure";
             return Err(CliError::Usage(reason.to_owned()));
         }
         return judge(&read_all(&arguments.record)?, arguments.verbose, None, console);
@@ -67,7 +68,13 @@ pub fn targets(name: &str, arguments: &CompareArguments, console: &mut Console) 
     };
     let first = (file.process == Some(1)).then_some(&call::measure as &dyn Fn() -> Result<CallTimes, CliError>);
     let kept = Keeping { folder, resume: arguments.resume, call_times: first };
-    let (_, path) = sweep::measure(laboratory.as_mut(), file, &kept, console, &mut |_| None)?;
+    let is_first = file.process == Some(1);
+    let (code, path) = sweep::measure(laboratory.as_mut(), file, &kept, console, &mut |_| None)?;
+    if !is_first {
+        let path = path.display();
+        console.print(&format!("It is judged with the first process's: --record FIRST,{path}\n"))?;
+        return Ok(code);
+    }
     let text = arguments.output.as_ref().map(|_| beside(&path));
     judge(&[SweepRecord::read(&path)?], arguments.verbose, text.as_deref(), console)
 }
@@ -95,6 +102,11 @@ fn read_all(paths: &[PathBuf]) -> Result<Vec<SweepRecord>, CliError> {
         records.push(record);
     }
     records.sort_by_key(|record| record.header.sweep.process.unwrap_or(1));
+    let processes: Vec<u32> = records.iter().filter_map(|record| record.header.sweep.process).collect();
+    if processes.first() != Some(&1) || processes.windows(2).any(|pair| pair[0] == pair[1]) {
+        let reason = "records are judged with that of the first process, which measures all, and each process once";
+        return Err(CliError::Usage(reason.to_owned()));
+    }
     let differs = |pair: &[SweepRecord]| pair[0].header.machine.gpu != pair[1].header.machine.gpu;
     if records.windows(2).any(differs) {
         return Err(CliError::Usage("the records are of different GPUs; give those of one".to_owned()));
@@ -102,7 +114,7 @@ fn read_all(paths: &[PathBuf]) -> Result<Vec<SweepRecord>, CliError> {
     Ok(records)
 }
 
-/// `targets-h100.txt` beside `targets-h100.jsonl.gz`.
+/// `targets-h200.txt` beside `targets-h200.jsonl.gz`.
 fn beside(record: &Path) -> PathBuf {
     let name = record.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let stem = name.split('.').next().unwrap_or(SWEEP);

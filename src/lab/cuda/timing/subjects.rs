@@ -8,7 +8,7 @@ use crate::cuda::launch::{KernelSet, PreparedScan, allow_shared_bytes};
 use crate::gpu::Architecture;
 use crate::lab::cuda::graph::Graph;
 use crate::lab::cuda::harness::{self, GpuHarness, THREADS, launch_words};
-use crate::lab::measure::copies::Manner;
+use crate::lab::measure::copies::{COPY_KERNELS, CopyKernel, Manner};
 use crate::lab::measure::point::{Point, Subject};
 use crate::lab::measure::run::{NotMeasured, SubjectFacts};
 use crate::lab::peers::{self, PeerError, PreparedPeer};
@@ -196,7 +196,10 @@ impl Preparation<'_> {
             if let Work::Copy { function, .. } = &prepared.work
                 && shared_bytes > 0
             {
-                allow_shared_bytes(function, shared_bytes).map_err(not_launchable)?;
+                // One function serves several of a point's subjects: what it may have is what the largest of them asks for.
+                let of_function = COPY_KERNELS.iter().filter(|kernel| kernel.function() == name);
+                let most = of_function.map(CopyKernel::shared_bytes).max().unwrap_or(shared_bytes);
+                allow_shared_bytes(function, most).map_err(not_launchable)?;
             }
             Ok(prepared)
         };

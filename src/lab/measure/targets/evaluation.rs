@@ -8,7 +8,7 @@ use super::{GPU, HOST_TARGETS, HostTarget, SUBJECT, SWEEP, TARGETS, Target, Yard
 use crate::element::{ElementType, Operator};
 use crate::lab::statistics::Summary;
 use crate::names::named;
-use crate::strategy::tuning::{Gpu, Tuning};
+use crate::strategy::tuning::Tuning;
 use crate::strategy::{Blocks, Mode, Strategy};
 use crate::text::format_array_size;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -321,7 +321,10 @@ pub fn evaluate(records: &[&SweepRecord]) -> Evaluation {
         true => TargetResult::Pass,
         false => TargetResult::Miss,
     };
-    let promised = Promised::on(machine.tuning_gpu());
+    let sweep = &records[0].header.sweep;
+    // A table that does not fit its GPU was not measured by; `auto` then went by the committed one.
+    let tuning = sweep.tuning_on(machine.tuning_gpu()).unwrap_or_else(|_| Tuning::committed(machine.tuning_gpu()));
+    let promised = Promised::by(&tuning);
     let rows: Vec<(&SweepRecord, Rows<'_>)> = records.iter().map(|&record| (record, Rows::new(record))).collect();
     let outcomes = TARGETS.iter().map(|target| {
         let findings = findings(target, &rows, &promised);
@@ -356,7 +359,7 @@ fn sentinel(records: &[&SweepRecord]) -> Option<Sentinel> {
     Some(Sentinel { points: count, median_us: median, least_us: minimum, most_us: maximum, steps })
 }
 
-/// What the committed sweep measures of our subject on one GPU.
+/// What the committed sweep measures of our subject where `auto` goes by one table.
 struct Promised {
     /// Its rows, with the figures of each.
     rows: Vec<(SweepRow, Vec<Figure>)>,
@@ -365,10 +368,10 @@ struct Promised {
 }
 
 impl Promised {
-    fn on(gpu: Gpu) -> Self {
+    fn by(tuning: &Tuning) -> Self {
         let Ok(sweep) = SweepFile::open(SWEEP) else { unreachable!("a test reads every sweep that is shipped") };
         // Any name stands for all of them.
-        let (points, _) = sweep.points_by(&["cub".to_owned()], &Tuning::committed(gpu));
+        let (points, _) = sweep.points_by(&["cub".to_owned()], tuning);
         let is_peer = |entry: &Entry| matches!(entry.subject, Subject::Peer { .. });
         let with_peers = points.iter().filter(|point| point.entries.iter().any(is_peer)).map(Point::key).collect();
         let rows = points.iter().flat_map(|point| {
