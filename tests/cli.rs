@@ -585,7 +585,7 @@ fn options_of_targets_are_refused_where_strategies_are_run_and_the_other_way_rou
     for size in [&["--sizes", "10"][..], &[]] {
         for (words, says) in [
             (&["--verbose"][..], "--verbose lists the figures"),
-            (&["--record", "x"], "--record FILE is judged by targets"),
+            (&["--record", "x"], "--record LIST is judged by targets"),
         ] {
             let output = compare(&[&["--strategies", "lookback"], size, words].concat());
             assert_refused(&output, 2, says);
@@ -701,7 +701,7 @@ fn what_the_operating_system_refuses_is_said_in_words() {
 
 #[test]
 fn a_wrong_result_weighs_more_than_a_missed_target() {
-    let Some(committed) = committed("reports/targets-h100.jsonl.gz") else { return };
+    let Some(committed) = committed("reports/targets-h200.jsonl.gz") else { return };
     let mut record = SweepRecord::read(&committed).unwrap();
     // So that targets are missed for certain.
     record.rows.retain(|row| row.subject != "auto" || row.n > 1 << 20);
@@ -716,7 +716,7 @@ fn a_wrong_result_weighs_more_than_a_missed_target() {
         run(&["compare", "--sweep", "targets", "--record", recorder.path().to_str().unwrap()])
     };
     let output = judge(&record);
-    assert_eq!(output.status.code(), Some(4), "{}", stdout(&output));
+    assert_eq!(output.status.code(), Some(4), "{}{}", stdout(&output), stderr(&output));
     record.rows.last_mut().unwrap().status = Status::Wrong;
     let output = judge(&record);
     assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
