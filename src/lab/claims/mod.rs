@@ -19,7 +19,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use text::Document;
+use text::{Document, made};
 
 /// A piece of text and the numbers in it.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -287,16 +287,6 @@ fn unreadable(path: &Path, reason: String) -> ClaimError {
 
 fn read(path: &Path) -> Result<String, ClaimError> {
     std::fs::read_to_string(path).map_err(|error| unreadable(path, crate::file::reason(&error).to_string()))
-}
-
-/// Day and commit of a record.
-fn made(date: &str, commit: Option<&str>) -> String {
-    let commit = commit.unwrap_or("unknown");
-    format!("{}, commit {}", date.get(..10).unwrap_or_default(), &commit[..commit.len().min(7)])
-}
-
-const fn one() -> f64 {
-    1.0
 }
 
 impl Told {

@@ -2,7 +2,7 @@
 //!
 //! Each kind of record is a list of entries, lines of words with a number behind each, so that one way of looking serves all.
 
-use super::one;
+use super::sweep::one;
 use crate::lab::costs::{BY_DEFINITION, CONFIGURATION, CostRecord, CostRow, MEASURED};
 use crate::lab::origin::Origin;
 use crate::lab::ranks::record::RankRecord;
@@ -90,7 +90,7 @@ pub(super) fn read(path: &Path) -> Option<Result<Entries, RecordError>> {
 
 impl Entries {
     fn new(header: Origin, entries: Vec<String>) -> Self {
-        let made = super::made(&header.date, header.git_commit.as_deref());
+        let made = super::text::made(&header.date, header.git_commit.as_deref());
         Self { entries, command: header.command, made }
     }
 

@@ -1,6 +1,5 @@
 //! Numbers that follow from the rows of a sweep's record.
 
-use super::one;
 use crate::element::ElementType;
 use crate::lab::measure::point::{Kind, PointKey};
 use crate::lab::measure::record::{FigureRecord, Status, SweepRecord, SweepRow};
@@ -96,6 +95,11 @@ pub struct Claim {
 
 fn auto() -> String {
     String::from("auto")
+}
+
+/// A factor that a table leaves out.
+pub(super) const fn one() -> f64 {
+    1.0
 }
 
 impl Claim {

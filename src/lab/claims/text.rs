@@ -18,6 +18,12 @@ const VERSIONED: [&str; 7] = ["CUDA", "NVRTC", "PyTorch", "Rust", "Triton", "cap
 /// Stands for everything that is no text, so that nothing is read across it.
 const NO_TEXT: u8 = 0x1f;
 
+/// Day and commit of a record.
+pub(super) fn made(date: &str, commit: Option<&str>) -> String {
+    let commit = commit.unwrap_or("unknown");
+    format!("{}, commit {}", date.get(..10).unwrap_or_default(), &commit[..commit.len().min(7)])
+}
+
 /// A text as it reads, wherever its lines end.
 pub(super) fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
