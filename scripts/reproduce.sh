@@ -5,7 +5,8 @@
 #     scripts/reproduce.sh FOLDER [NAME ...]      # names of the table below, all but tune and stress where none is given
 #
 # Needs an NVIDIA GPU with its driver, nvcc for the rivals (scripts/install-cuda.sh brings it), and the program of
-# `cargo build --release --features peers`. Seconds are about those of one H200 and a host of 16 cores, compilation included. The exit code is that of the comparison: 1 if something is slower.
+# `cargo build --release --features peers`. Seconds are about those of one H200 and a host of 16 cores, compilation included. The exit
+# code is that of the comparison: 1 if something is slower.
 set -eu
 
 usage="usage: scripts/reproduce.sh FOLDER [NAME ...], from the folder of the repository; names: all of those in this script"
@@ -27,7 +28,7 @@ columns 160 sweep sweeps/columns.toml
 compaction 500 sweep sweeps/compaction.toml
 sorting 180 sweep sweeps/sorting.toml
 moves 80 sweep sweeps/moves.toml
-targets 440 compare --sweep targets
+targets 330 compare --sweep targets
 tune 220 tune
 stress 150 stress --device cuda --problem all --runs 1M --seconds 90"
 

@@ -281,6 +281,24 @@ fn what_was_not_measured_is_a_miss_that_says_so() {
 }
 
 #[test]
+fn what_a_further_process_or_a_copy_kernel_lacks_is_a_miss() {
+    let [first, mut second] = [1, 2].map(|process| record_of(H200, process));
+    let is_at = |row: &SweepRow, bytes: u64| row.n * row.element.bytes() as u64 == bytes;
+    second.rows.retain(|row| row.subject != SUBJECT || row.element != ElementType::I32 || !is_at(row, 704 << 10));
+    let evaluation = evaluate(&[&first, &second]);
+    let anywhere = outcome(&evaluation, "anywhere", Figure::Graph);
+    let missing: Vec<String> = anywhere.misses().map(|finding| finding.place.to_string()).collect();
+    assert_eq!(missing, ["i32 sum, 704 KiB, inclusive, graph"]);
+
+    let mut record = h200();
+    record.rows.retain(|row| row.subject != "copy-8x256" || !is_at(row, 1 << 30));
+    let evaluation = evaluate(&[&record]);
+    assert_eq!(missed(&evaluation), ["1 GiB, 100.0 % copy kernel"]);
+    let notes = outcome(&evaluation, "1 GiB", Figure::Graph).notes().join(" ");
+    assert!(notes.contains("the copy kernel copy-8x256 was not measured"), "{notes}");
+}
+
+#[test]
 fn arrays_off_a_boundary_are_compared_with_those_at_one() {
     let mut record = h200();
     for row in &mut record.rows {
@@ -366,6 +384,10 @@ mod command_line {
         second.rows.retain(|row| row.n * row.element.bytes() as u64 == 44 << 10);
         let second = write(&second, folder.path());
         assert!(second.ends_with("targets-h200-process-2.jsonl.gz"), "{}", second.display());
+        // Without the first process's, and with one twice.
+        for refused in [second.display().to_string(), format!("{0},{0}", first.display())] {
+            lookback().args(["compare", "--sweep", "targets", "--record", &refused]).assert().code(2);
+        }
         let both = format!("{},{}", first.display(), second.display());
         let judged = lookback().args(["compare", "--sweep", "targets", "--record", &both]).assert().code(4);
         let text = String::from_utf8_lossy(&judged.get_output().stdout).into_owned();

@@ -102,7 +102,11 @@ mod on_gpu {
         };
         let (times, found) = times().map_err(failed)?;
         if !found.iter().zip(1..).all(|(&found, wanted)| found == wanted) {
-            return Err(CliError::Usage("the first scan is WRONG; nothing is measured".to_owned()));
+            return Err(failed(CudaError::unexpected(
+                "the first scan of a new scanner",
+                "WRONG",
+                "nothing is measured",
+            )));
         }
         Ok(times)
     }
@@ -155,9 +159,9 @@ mod on_gpu {
                 child.args(["call", "--start"]).env("LOOKBACK_CACHE_DIR", folder.path()).output().map_err(no_place)?;
             let said = String::from_utf8_lossy(&child.stdout).into_owned();
             let numbers: Vec<f64> = said.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-            let [context_ms, scanner_ms, first_scan_ms] = numbers[..] else {
+            let (&[context_ms, scanner_ms, first_scan_ms], true) = (&numbers[..], child.status.success()) else {
                 let why = String::from_utf8_lossy(&child.stderr).trim().to_owned();
-                return Err(CliError::Usage(format!("a process that starts a scanner failed: {why}")));
+                return Err(failed(CudaError::unexpected("a process that starts a scanner", "failed", why)));
             };
             times.starts.push(Start { has_kernels, context_ms, scanner_ms, first_scan_ms });
         }

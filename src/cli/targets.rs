@@ -6,7 +6,7 @@ use super::console::Console;
 use super::error::{CliError, EXIT_MISSED, EXIT_OK, EXIT_WRONG};
 use super::sweep::{self, Keeping};
 use crate::lab::measure::call_times::CallTimes;
-use crate::lab::measure::record::{Status, SweepRecord};
+use crate::lab::measure::record::{Status, SweepHeader, SweepRecord};
 use crate::lab::measure::sweep::SweepFile;
 use crate::lab::measure::targets::SWEEP;
 use crate::lab::measure::targets::evaluation::{Evaluation, evaluate};
@@ -66,9 +66,9 @@ pub fn targets(name: &str, arguments: &CompareArguments, console: &mut Console) 
             temporary.path()
         }
     };
-    let first = (file.process == Some(1)).then_some(&call::measure as &dyn Fn() -> Result<CallTimes, CliError>);
-    let kept = Keeping { folder, resume: arguments.resume, call_times: first };
     let is_first = file.process == Some(1);
+    let call_times = is_first.then_some(&call::measure as &dyn Fn() -> Result<CallTimes, CliError>);
+    let kept = Keeping { folder, resume: arguments.resume, call_times };
     let (code, path) = sweep::measure(laboratory.as_mut(), file, &kept, console, &mut |_| None)?;
     if !is_first {
         let path = path.display();
@@ -101,15 +101,19 @@ fn read_all(paths: &[PathBuf]) -> Result<Vec<SweepRecord>, CliError> {
         }
         records.push(record);
     }
-    records.sort_by_key(|record| record.header.sweep.process.unwrap_or(1));
+    records.sort_by_key(|record| record.header.sweep.process);
     let processes: Vec<u32> = records.iter().filter_map(|record| record.header.sweep.process).collect();
     if processes.first() != Some(&1) || processes.windows(2).any(|pair| pair[0] == pair[1]) {
         let reason = "records are judged with that of the first process, which measures all, and each process once";
         return Err(CliError::Usage(reason.to_owned()));
     }
-    let differs = |pair: &[SweepRecord]| pair[0].header.machine.gpu != pair[1].header.machine.gpu;
-    if records.windows(2).any(differs) {
-        return Err(CliError::Usage("the records are of different GPUs; give those of one".to_owned()));
+    let of = |record: &SweepRecord| {
+        let SweepHeader { machine, program, .. } = &record.header;
+        [&machine.gpu, &machine.driver, &program.kernels_sha256].map(String::clone)
+    };
+    if records.windows(2).any(|pair| of(&pair[0]) != of(&pair[1])) {
+        let reason = "the records are of different GPUs, drivers or kernels; give those of one run of processes";
+        return Err(CliError::Usage(reason.to_owned()));
     }
     Ok(records)
 }

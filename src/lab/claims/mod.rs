@@ -16,6 +16,7 @@ use crate::lab::measure::record::SweepRecord;
 use crate::lab::recorder::RecordError;
 use reading::Entries;
 use serde::Deserialize;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -342,11 +343,13 @@ impl Texts {
     }
 
     fn text(&mut self, file: &Path) -> Result<&mut Accounted, ClaimError> {
-        if !self.documents.contains_key(file) {
-            let document = Document::new(read(&self.root.join(file))?);
-            self.documents.insert(file.to_owned(), Accounted { document, parts: Vec::new() });
+        match self.documents.entry(file.to_owned()) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(new) => {
+                let document = Document::new(read(&self.root.join(file))?);
+                Ok(new.insert(Accounted { document, parts: Vec::new() }))
+            }
         }
-        Ok(self.documents.get_mut(file).expect("it was just put there"))
     }
 
     /// Takes a text for accounted for, or the block around it; whether it stands there.

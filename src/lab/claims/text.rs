@@ -21,7 +21,7 @@ const NO_TEXT: u8 = 0x1f;
 /// Day and commit of a record.
 pub(super) fn made(date: &str, commit: Option<&str>) -> String {
     let commit = commit.unwrap_or("unknown");
-    format!("{}, commit {}", date.get(..10).unwrap_or_default(), &commit[..commit.len().min(7)])
+    format!("{}, commit {}", date.get(..10).unwrap_or_default(), commit.get(..7).unwrap_or(commit))
 }
 
 /// A text as it reads, wherever its lines end.

@@ -19,7 +19,14 @@ pub enum Manner {
     Words(u32),
     /// Tiles in turn through a ring of stages in shared memory, which the copy engine fills; from compute capability 9.0 on. One warp
     /// lets the engine store, too; more warps store 16 bytes a lane.
-    Ring { tile_bytes: u32, stages: u32, blocks_per_multiprocessor: u32 },
+    Ring {
+        /// Bytes of a tile, a multiple of 16.
+        tile_bytes: u32,
+        /// Tiles that the ring has room for.
+        stages: u32,
+        /// Blocks of the grid by the multiprocessors of the GPU.
+        blocks_per_multiprocessor: u32,
+    },
 }
 
 impl CopyKernel {

@@ -42,7 +42,8 @@
 //! - all times are those of *one* scan in nanoseconds, rounded to 0.1 ns,
 //! - cold times are what remains without `empty_frame_ns`, the median of the same queue with nothing between its
 //!   events, measured in the same rounds; `samples_ns` + `empty_frame_ns` are what the events said. The frame's
-//!   own figure stands in the `point` line. Times behind a foreign kernel are what remains without that kernel, likewise. Records without the field were made before it was measured: their
+//!   own figure stands in the `point` line. Times behind a foreign kernel are what remains without that kernel, likewise.
+//!   Records without the field were made before it was measured: their
 //!   cold times are what the events said,
 //! - `samples_ns` are all accepted samples in the order in which they were taken, each the mean of
 //!   `runs_per_sample` scans; samples at reduced clock are beside them in `reduced_clock_samples_ns`,
@@ -603,12 +604,12 @@ impl Beside {
 
     /// Keeps what was measured beside a figure.
     pub fn keep(&mut self, figure: Figure, measured: FigureRecord) {
-        let place = match figure {
-            Figure::Cold => &mut self.empty_frame,
-            Figure::Behind => &mut self.foreign_kernel,
-            _ => &mut self.sentinel,
-        };
-        *place = Some(measured);
+        match figure {
+            Figure::Cold => self.empty_frame = Some(measured),
+            Figure::Behind => self.foreign_kernel = Some(measured),
+            Figure::Graph => self.sentinel = Some(measured),
+            Figure::Stream | Figure::Latency | Figure::Call | Figure::UntrackedCall => {}
+        }
     }
 }
 

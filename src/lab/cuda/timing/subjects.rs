@@ -11,6 +11,7 @@ use crate::lab::cuda::harness::{self, GpuHarness, THREADS, launch_words};
 use crate::lab::measure::copies::{COPY_KERNELS, CopyKernel, Manner};
 use crate::lab::measure::point::{Point, Subject};
 use crate::lab::measure::run::{NotMeasured, SubjectFacts};
+use crate::lab::measure::sampling::Figure;
 use crate::lab::peers::{self, PeerError, PreparedPeer};
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{KernelKey, ScanRequest, Step};
@@ -40,8 +41,8 @@ pub(super) struct PreparedSubject {
     pub(super) is_auto: bool,
     /// Some runs of it.
     pub(super) graph: Option<Graph>,
-    /// A user's calls that come to it.
-    pub(super) calls: Option<Box<dyn Calls>>,
+    /// A user's calls that come to it, and the figure that they are ready for.
+    pub(super) calls: Option<(Figure, Box<dyn Calls>)>,
     pub(super) facts: SubjectFacts,
 }
 

@@ -120,6 +120,9 @@ impl Timer {
         subject: &mut PreparedSubject,
         figure: Figure,
     ) -> Result<Readiness, CudaError> {
+        if subject.calls.as_ref().is_some_and(|(of, _)| *of == figure) {
+            return Ok(Readiness::Ready);
+        }
         subject.calls = None;
         let unavailable = |why: &str| Ok(Readiness::Unavailable(why.to_owned()));
         let Work::Scan { scan, .. } = &subject.work else { return Ok(Readiness::Ready) };
@@ -149,10 +152,14 @@ impl Timer {
             Called { element: instance.element(), operator: instance.operator(), mode: request.mode, input: &input };
         let Some(mut calls) = program.calls(&called)? else { return unavailable("a call takes no such numbers") };
         calls.call()?;
-        if calls.output()? != expected {
-            return unavailable("WRONG: a call of the public API stores something else than the scan that it comes to");
+        let output = calls.output()?;
+        // Rounded sums whose order is open may differ from one run to the next.
+        let has_one_result = !instance.is_rounded() || request.strategy.row().has_fixed_order;
+        if has_one_result && output != expected {
+            let action = format!("a call of the public API instead of {}", subject.describe());
+            return Err(CudaError::unexpected(action, "WRONG", "it stores something else"));
         }
-        subject.calls = Some(calls);
+        subject.calls = Some((figure, calls));
         Ok(Readiness::Ready)
     }
 
@@ -238,7 +245,7 @@ impl Timer {
         self.gpu.finish("a clock probe")?;
         let start = Instant::now();
         match &mut subject.calls {
-            Some(calls) if figure.is_of_calls() => {
+            Some((of, calls)) if *of == figure => {
                 (0..runs).try_for_each(|_| calls.call())?;
                 self.wait_busily(calls.stream(), "calls of the public API", start)?;
             }

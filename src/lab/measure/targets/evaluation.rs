@@ -1,7 +1,8 @@
 //! What the records of one or several processes say of every target, figure by figure.
 
+use super::super::copies::{COPY_KERNELS, CopyKernel};
 use super::super::point::{Entry, Kind, Offsets, Point, PointKey, Subject, bound_name};
-use super::super::record::{FigureRecord, Status, SweepRecord, SweepRow};
+use super::super::record::{FigureRecord, Status, SweepHeader, SweepRecord, SweepRow};
 use super::super::sampling::Figure;
 use super::super::sweep::SweepFile;
 use super::{GPU, HOST_TARGETS, HostTarget, SUBJECT, SWEEP, TARGETS, Target, Yardstick};
@@ -9,7 +10,7 @@ use crate::element::{ElementType, Operator};
 use crate::lab::statistics::Summary;
 use crate::names::named;
 use crate::strategy::tuning::Tuning;
-use crate::strategy::{Blocks, Mode, Strategy};
+use crate::strategy::{Mode, Strategy};
 use crate::text::format_array_size;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
@@ -102,11 +103,6 @@ impl Finding {
     /// The figure does not count.
     fn because(self, problem: impl Into<String>) -> Self {
         Self { passed: false, problem: Some(problem.into()), ..self }
-    }
-
-    /// Whether there is no waiting that it could do without: one block has no other to wait for.
-    pub fn waits_for_nothing(&self) -> bool {
-        self.strategy.is_some_and(|strategy| strategy.row().shape.blocks == Blocks::Single)
     }
 
     /// The place, the strategy that ran there, and what it is compared with.
@@ -321,13 +317,9 @@ pub fn evaluate(records: &[&SweepRecord]) -> Evaluation {
         true => TargetResult::Pass,
         false => TargetResult::Miss,
     };
-    let sweep = &records[0].header.sweep;
-    // A table that does not fit its GPU was not measured by; `auto` then went by the committed one.
-    let tuning = sweep.tuning_on(machine.tuning_gpu()).unwrap_or_else(|_| Tuning::committed(machine.tuning_gpu()));
-    let promised = Promised::by(&tuning);
-    let rows: Vec<(&SweepRecord, Rows<'_>)> = records.iter().map(|&record| (record, Rows::new(record))).collect();
+    let processes: Vec<Process<'_>> = records.iter().map(|record| Process::new(record)).collect();
     let outcomes = TARGETS.iter().map(|target| {
-        let findings = findings(target, &rows, &promised);
+        let findings = findings(target, &processes);
         let passed = findings.iter().all(|finding| finding.passed) && !findings.is_empty();
         Outcome { target, findings, result: judged(passed) }
     });
@@ -359,7 +351,46 @@ fn sentinel(records: &[&SweepRecord]) -> Option<Sentinel> {
     Some(Sentinel { points: count, median_us: median, least_us: minimum, most_us: maximum, steps })
 }
 
-/// What the committed sweep measures of our subject where `auto` goes by one table.
+/// A record, its rows by what tells them apart, and what had to be measured.
+struct Process<'a> {
+    record: &'a SweepRecord,
+    rows: Rows<'a>,
+    promised: Promised,
+}
+
+impl<'a> Process<'a> {
+    fn new(record: &'a SweepRecord) -> Self {
+        let SweepHeader { sweep, machine, .. } = &record.header;
+        // A table that does not fit its GPU was not measured by; `auto` then went by the committed one.
+        let tuning = sweep.tuning_on(machine.tuning_gpu()).unwrap_or_else(|_| Tuning::committed(machine.tuning_gpu()));
+        Self { record, rows: Rows::new(record), promised: Promised::of(sweep.process, &tuning) }
+    }
+
+    /// What it says of a target, figure by figure, those that are missing among them.
+    fn findings(&self, target: &Target) -> Vec<Finding> {
+        let Self { record, rows, promised } = self;
+        let ours = |row: &&SweepRow| {
+            row.subject == SUBJECT && row.kind == Kind::Strategy && is_flat(row) && promised.covers(target, row)
+        };
+        let mut findings = Vec::new();
+        for row in record.rows.iter().filter(ours) {
+            let figures = target.figures.iter().filter(|&&figure| row.figure(figure).is_some() || !is_timed(row));
+            let places = figures.filter_map(|&figure| Place::of(row, figure));
+            findings.extend(places.filter_map(|place| finding(target, row, place, rows)));
+        }
+        let found: HashSet<Place> = findings.iter().map(|finding| finding.place).collect();
+        for (row, figures) in promised.rows.iter().filter(|(row, _)| promised.covers(target, row)) {
+            let asked = figures.iter().filter(|figure| target.figures.contains(figure));
+            let missing = asked.filter_map(|&figure| Place::of(row, figure)).filter(|place| !found.contains(place));
+            // At the first and last sizes there is no octave around.
+            let missing = missing.filter(|_| target.yardstick != Yardstick::Octave);
+            findings.extend(missing.map(|place| Finding::new(place, None).because("it was not measured")));
+        }
+        findings
+    }
+}
+
+/// What the committed sweep measures of our subject in one process, where `auto` goes by one table.
 struct Promised {
     /// Its rows, with the figures of each.
     rows: Vec<(SweepRow, Vec<Figure>)>,
@@ -368,10 +399,10 @@ struct Promised {
 }
 
 impl Promised {
-    fn by(tuning: &Tuning) -> Self {
+    fn of(process: Option<u32>, tuning: &Tuning) -> Self {
         let Ok(sweep) = SweepFile::open(SWEEP) else { unreachable!("a test reads every sweep that is shipped") };
-        // Any name stands for all of them.
-        let (points, _) = sweep.points_by(&["cub".to_owned()], tuning);
+        // Any name stands for all peers.
+        let (points, _) = SweepFile { process, ..sweep }.points_by(&["cub".to_owned()], tuning);
         let is_peer = |entry: &Entry| matches!(entry.subject, Subject::Peer { .. });
         let with_peers = points.iter().filter(|point| point.entries.iter().any(is_peer)).map(Point::key).collect();
         let rows = points.iter().flat_map(|point| {
@@ -391,30 +422,14 @@ impl Promised {
     }
 }
 
-/// Every figure of a target, those without a ratio first, then the worst first.
-fn findings(target: &Target, records: &[(&SweepRecord, Rows<'_>)], promised: &Promised) -> Vec<Finding> {
+/// Every figure of a target by all processes, those without a ratio first, then the worst first.
+fn findings(target: &Target, processes: &[Process<'_>]) -> Vec<Finding> {
     let mut found: BTreeMap<Place, Vec<Finding>> = BTreeMap::new();
-    for (record, rows) in records {
-        let ours = |row: &&SweepRow| {
-            row.subject == SUBJECT && row.kind == Kind::Strategy && is_flat(row) && promised.covers(target, row)
-        };
-        for row in record.rows.iter().filter(ours) {
-            for &figure in target.figures.iter().filter(|&&figure| row.figure(figure).is_some() || !is_timed(row)) {
-                if let Some(finding) = Place::of(row, figure).and_then(|place| finding(target, row, place, rows)) {
-                    found.entry(finding.place).or_default().push(finding);
-                }
-            }
-        }
+    for finding in processes.iter().flat_map(|process| process.findings(target)) {
+        found.entry(finding.place).or_default().push(finding);
     }
-    let mut findings: Vec<Finding> = Vec::new();
-    for (row, figures) in promised.rows.iter().filter(|(row, _)| promised.covers(target, row)) {
-        let asked = figures.iter().filter(|figure| target.figures.contains(figure));
-        let missing = asked.filter_map(|&figure| Place::of(row, figure)).filter(|place| !found.contains_key(place));
-        // At the first and last sizes there is no octave around.
-        let missing = missing.filter(|_| target.yardstick != Yardstick::Octave);
-        findings.extend(missing.map(|place| Finding::new(place, None).because("it was not measured")));
-    }
-    findings.extend(found.into_values().filter_map(|of_processes| Finding::of_processes(target, of_processes)));
+    let mut findings: Vec<Finding> =
+        found.into_values().filter_map(|of_processes| Finding::of_processes(target, of_processes)).collect();
     let order = |finding: &Finding| finding.ratio.unwrap_or(f64::NEG_INFINITY);
     findings.sort_by(|left, right| order(left).total_cmp(&order(right)).then(left.place.cmp(&right.place)));
     findings
@@ -456,7 +471,17 @@ fn finding(target: &Target, row: &SweepRow, place: Place, rows: &Rows<'_>) -> Op
     };
     let reference = match target.yardstick {
         Yardstick::Cub => rows.best_peer(&place),
-        Yardstick::CopyKernel => fastest(rows.copies.iter().filter_map(|copy| rows.figure(copy, &place))),
+        Yardstick::CopyKernel => {
+            let is_timed = |kernel: &&CopyKernel| {
+                let mut rows = rows.at(&kernel.to_string(), &place);
+                rows.any(|row| row.figure(place.figure).is_some_and(|figure| figure.median_ns.is_some()))
+            };
+            // The fastest could be the one that is missing.
+            if let Some(missing) = COPY_KERNELS.iter().find(|kernel| !is_timed(kernel)) {
+                return Some(finding.because(format!("the copy kernel {missing} was not measured")));
+            }
+            fastest(rows.copies.iter().filter_map(|copy| rows.figure(copy, &place)))
+        }
         Yardstick::Neighbour => {
             let bytes = place.element.bytes() as u64;
             // A record that lies about n finds no neighbour.

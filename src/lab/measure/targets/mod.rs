@@ -181,7 +181,10 @@ pub enum Wait {
     /// A call, until it returns; cudarc's event tracking as it comes.
     Call,
     /// A new scanner in a new process, and its first scan, until it is done.
-    Start { has_kernels: bool },
+    Start {
+        /// Whether the kernels that it needs are kept compiled.
+        has_kernels: bool,
+    },
 }
 
 impl HostTarget {

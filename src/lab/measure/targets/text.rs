@@ -19,42 +19,24 @@ impl Outcome {
                 format!(", {} to {} by process", show(least), show(most))
             });
             notes.push(format!("worst: {}{between}{mark}", worst.title()));
-            match worst.bound {
-                Some(bound) if !worst.passed => notes.push(format!(
+            if let Some(bound) = worst.bound.filter(|_| !worst.passed) {
+                notes.push(format!(
                     "without waiting: {}, we reach {:.1} % of that",
                     self.target.yardstick.show(bound.ratio),
                     100.0 * bound.share
-                )),
-                None if !worst.passed && worst.waits_for_nothing() => {
-                    notes.push("without waiting: the same, one block waits for no other".to_owned());
-                }
-                None if !worst.passed && worst.strategy.is_some() => {
-                    notes.push("without waiting: not measured".to_owned());
-                }
-                _ => {}
+                ));
             }
         }
-        let misses = self.misses().count();
-        if misses > 0 {
-            let problems = self.misses().filter(|finding| finding.problem.is_some()).count();
+        let problems = self.misses().filter(|finding| finding.problem.is_some()).count();
+        if problems > 0 {
+            let why = self.misses().find_map(|finding| finding.problem.as_deref()).unwrap_or_default();
+            notes.push(format!("{problems} do not count: {why}"));
+        }
+        let bounded = self.misses().filter(|finding| finding.bound.is_some()).count();
+        if bounded > 0 {
             let near = self.misses().filter(|finding| finding.is_near_bound()).count();
-            if problems > 0 {
-                let why = self.misses().find_map(|finding| finding.problem.as_deref()).unwrap_or_default();
-                notes.push(format!("{problems} do not count: {why}"));
-            }
-            if problems < misses {
-                let nothing = self.misses().filter(|finding| finding.waits_for_nothing()).count();
-                let percent = 100.0 * NEAR_BOUND;
-                let unknown = misses - self.misses().filter(|finding| finding.bound.is_some()).count() - nothing;
-                let mut note = format!("of {misses} misses {near} within {percent:.0} % of the same without waiting");
-                if nothing > 0 {
-                    let _ = write!(note, ", {nothing} of one block that waits for no other");
-                }
-                if unknown > 0 {
-                    let _ = write!(note, ", {unknown} not measured without");
-                }
-                notes.push(note);
-            }
+            let percent = 100.0 * NEAR_BOUND;
+            notes.push(format!("of {bounded} misses with a bound {near} are within {percent:.0} % of it"));
         }
         notes
     }
