@@ -41,7 +41,8 @@ struct dealt_tiles {
 
 constexpr u32 MOST_STAGES = 32;
 
-// How often a ring has come round to a stage says by its parity which phase of the barrier to wait for.
+// How often a ring has come round to a stage says by its parity which phase of the barrier to wait for. Acquire, pairs with what ends
+// that phase: for `full` the bytes that the copy engine has written, for `read` the release of every storing warp's `barrier_arrive`.
 DEVICE void wait_for_phase(copy_barrier& barrier, u64 round) {
   while (!barrier_phase_is_over(barrier, static_cast<u32>(round & 1))) {
   }
@@ -95,7 +96,7 @@ DEVICE void copy_by_engine_and_lanes(const u8* input, u8* output, dealt_tiles ti
     }
     barriers_initialized();
   }
-  __syncthreads();
+  __syncthreads();  // the barriers are there before anybody waits
   const u64 count = tiles.count();
   if (threadIdx.x < LOOKBACK_WARP_LANES) {
     if (threadIdx.x != 0) return;
@@ -126,6 +127,7 @@ DEVICE void copy_by_engine_and_lanes(const u8* input, u8* output, dealt_tiles ti
       }
     }
     __syncwarp();  // what the other lanes read is read before the arrival says so
+    // Release, pairs with the first warp's `wait_for_phase` on `read`: the stage may be filled again.
     if (lane_index() == 0) barrier_arrive(read[stage]);
   }
 }

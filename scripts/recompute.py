@@ -781,6 +781,11 @@ def finding_of(target, row, place, places):
     if finding.problem:
         return finding
     element, operator, n, _, mode, name = place
+    if target.yardstick == "copy kernel":
+        missing = [copy for copy in copy_kernels() if not places.fastest([copy], place)]
+        if missing:
+            finding.problem = f"the copy kernel {missing[0]} was not measured"
+            return finding
     if target.yardstick == "aligned":
         aligned = -(-n * TYPES[element] // 16) * 16 // TYPES[element]
         other = places.fastest(["auto"], (element, operator, aligned, (0, 0), mode, name))
@@ -822,12 +827,24 @@ def switches(element, operator):
     return [n for end in ends for n in (end, end + 1)]
 
 
+def copy_kernels():
+    """The names of all copy kernels, by the table in src/lab/measure/copies.rs."""
+    table = (ROOT / "src/lab/measure/copies.rs").read_text(encoding="utf-8").split("COPY_KERNELS: &[CopyKernel] = &[")[1].split("];")[0]
+    names = [f"copy-{words}x{threads}" for threads, words in re.findall(r"threads: (\d+), manner: Manner::Words\((\d+)\)", table)]
+    for threads, tile, stages, blocks in re.findall(r"ring\((\d+), (\d+), (\d+), (\d+)\)", table):
+        names.append(f"copy-ring-{tile}x{stages}x{blocks}" + ("" if threads == "32" else f"-{threads}"))
+    return names
+
+
 class Promised:
-    """What the sweep in the first record's header asks of `auto`, and the points at which peers stand beside it."""
+    """What the sweep in a record's header asks of `auto` in its process, and the points at which peers stand beside it."""
 
     def __init__(self, record):
         self.places, self.with_peers = [], set()
+        is_first = (record.process() or 1) == 1
         for group in record.header["sweep"]["measure"]:
+            if not is_first and not group.get("every_process"):
+                continue
             for element in group.get("types", ["i32"]):
                 for operator in group.get("operators", ["sum"]):
                     if operator not in ("and", "or", "xor") or element not in ("f16", "bf16", "f32", "f64"):
@@ -857,9 +874,10 @@ class Place:
         self.element, self.operator, self.n, self.offsets, self.mode, _ = place
 
 
-def findings_of(target, records, promised):
+def findings_of(target, processes):
     found = {}
-    for record, places in records:
+    for record, places, promised in processes:
+        here = {}
         for row in record.rows:
             if row.subject == "auto" and row.kind == "strategy" and row.is_flat and promised.covers(target, row):
                 for figure in target.figures:
@@ -867,13 +885,14 @@ def findings_of(target, records, promised):
                         place = (row.element, row.operator, row.n, row.offsets, row.mode, figure)
                         finding = finding_of(target, row, place, places)
                         if finding:
-                            found.setdefault(place, []).append(finding)
-    findings = [of_processes(target, of_one) for of_one in found.values()]
-    if target.yardstick != "an octave's ends":
-        for place in promised.places:
-            if place[5] in target.figures and place not in found and promised.covers(target, Place(place)):
-                findings.append(Finding(place, problem="it was not measured"))
-    return sorted(findings, key=Finding.order)
+                            here.setdefault(place, []).append(finding)
+        if target.yardstick != "an octave's ends":
+            for place in promised.places:
+                if place[5] in target.figures and place not in here and promised.covers(target, Place(place)):
+                    here[place] = [Finding(place, problem="it was not measured")]
+        for place, findings in here.items():
+            found.setdefault(place, []).extend(findings)
+    return sorted((of_processes(target, of_one) for of_one in found.values()), key=Finding.order)
 
 
 def gpu_slug(record):
@@ -890,14 +909,16 @@ class Outcomes:
                   and gpu_slug(other) == gpu_slug(record)]
         self.record, self.records = record, [record, *others]
         self.is_ours = gpu_slug(record) == "h200"
-        with_places = [(one, Places(one)) for one in self.records]
-        promised = Promised(record)
-        self.outcomes = [(target, findings_of(target, with_places, promised)) for target in TARGETS]
+        processes = [(one, Places(one), Promised(one)) for one in self.records]
+        self.outcomes = [(target, findings_of(target, processes)) for target in TARGETS]
         times = [one.call_times for one in self.records if one.call_times]
         starts = [[[1e3 * (start["scanner_ms"] + start["first_scan_ms"]) for start in one["starts"] if start["has_kernels"] == has]
                    for one in times] for has in (True, False)]
         of_host = [[one["tracked"]["returned_us"] for one in times], *starts]
         self.host = [median_of([median_of(series) for series in of_one if series]) for of_one in of_host]
+
+    def processes(self):
+        return "one process" if len(self.records) == 1 else f"{len(self.records)} processes"
 
     def word(self, passed):
         return ("pass" if passed else "MISS") if self.is_ours else "(h200)"
@@ -948,7 +969,7 @@ def targets_table(record, records):
         rows.append(cells + [DASH] * 5)
     sentinel = outcomes.sentinel()
     caption = ("Time of what a scan is compared with by its own, in the same rounds, by "
-               f"{len(outcomes.records)} process(es); \"without waiting\" is what the kernel of the worst miss reaches when it does "
+               f"{outcomes.processes()}; \"without waiting\" is what the kernel of the worst miss reaches when it does "
                f"not wait for other tiles, and how much of that the scan does: {record.origin()}." + (f" {sentinel}" if sentinel else ""))
     columns = ["target", "verdict", "at least", "worst", "by process", "median", "reached", "worst at", "without waiting"]
     return Table(caption, columns, rows).explained()
@@ -963,21 +984,14 @@ def notes_of(target, findings):
         notes.append(f"worst: {worst.title()}{between}" + ("" if worst.is_trusted else " (no noise criterion met)"))
         if not worst.passed and worst.bound:
             notes.append(f"without waiting: {show(worst.bound[0])}, we reach {100 * worst.bound[1]:.1f} % of that")
-        elif not worst.passed and worst.strategy == "single-block":
-            notes.append("without waiting: the same, one block waits for no other")
-        elif not worst.passed and worst.strategy:
-            notes.append("without waiting: not measured")
     misses = [finding for finding in findings if not finding.passed]
     problems = [finding.problem for finding in misses if finding.problem]
     if problems:
         notes.append(f"{len(problems)} do not count: {problems[0]}")
-    if len(problems) < len(misses):
-        near = sum(finding.bound is not None and finding.bound[1] >= 1 / 1.05 for finding in misses)
-        alone = sum(finding.strategy == "single-block" for finding in misses)
-        unknown = len(misses) - sum(finding.bound is not None for finding in misses) - alone
-        notes.append(f"of {len(misses)} misses {near} within 5 % of the same without waiting"
-                     + (f", {alone} of one block that waits for no other" if alone else "")
-                     + (f", {unknown} not measured without" if unknown else ""))
+    bounds = [finding.bound[1] for finding in misses if finding.bound]
+    if bounds:
+        near = sum(share >= 1 / 1.05 for share in bounds)
+        notes.append(f"of {len(bounds)} misses with a bound {near} are within 5 % of it")
     return notes
 
 
@@ -997,11 +1011,10 @@ def targets_text(record, records):
     for (place, most), found, passed in zip(HOST_TARGETS, outcomes.host, verdicts[len(TARGETS):]):
         shown = "-" if found is None else host_time(found)
         lines.append(f"{place:<20} {'at most ' + host_time(most):<24} {shown:>25}  {outcomes.word(passed)}")
-    sentinel, count = outcomes.sentinel(), len(outcomes.records)
+    sentinel = outcomes.sentinel()
     lines += ["", *wrapped(sentinel, 80)] if sentinel else []
-    processes = "one process" if count == 1 else f"{count} processes"
     if outcomes.is_ours:
-        lines += ["", f"{sum(verdicts)} of {len(verdicts)} targets reached on the {record.gpu()}, by {processes}."]
+        lines += ["", f"{sum(verdicts)} of {len(verdicts)} targets reached on the {record.gpu()}, by {outcomes.processes()}."]
     else:
         lines += ["", f"No target is for the {record.gpu()}: the figures are for information."]
     lines += ["", "Misses, of each target the worst first:"] if misses else []

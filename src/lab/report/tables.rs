@@ -132,9 +132,9 @@ fn targets_reached(record: &SweepRecord, evaluation: &Evaluation) -> Table {
         ["target", "verdict", "at least", "worst", "by process", "median", "reached", "worst at", "without waiting"];
     let sentinel = evaluation.sentinel.map_or(String::new(), |sentinel| format!(" {sentinel}"));
     let caption = format!(
-        "Time of what a scan is compared with by its own, in the same rounds, by {} process(es); \"without waiting\" is what the \
+        "Time of what a scan is compared with by its own, in the same rounds, by {}; \"without waiting\" is what the \
          kernel of the worst miss reaches when it does not wait for other tiles, and how much of that the scan does: {}.{sentinel}",
-        evaluation.processes,
+        evaluation.processes_in_words(),
         origin(record)
     );
     explain_marks(Table::new(caption, &columns, rows.collect(), 3).judged(1, verdicts))

@@ -96,9 +96,13 @@ impl Evaluation {
         if passed + missed == 0 {
             return format!("No target is for the {}: the figures are for information.", self.gpu);
         }
-        let processes =
-            if self.processes == 1 { "one process".to_owned() } else { format!("{} processes", self.processes) };
-        format!("{passed} of {} targets reached on the {}, by {processes}.", passed + missed, self.gpu)
+        let (all, by) = (passed + missed, self.processes_in_words());
+        format!("{passed} of {all} targets reached on the {}, by {by}.", self.gpu)
+    }
+
+    /// "one process", "3 processes".
+    pub fn processes_in_words(&self) -> String {
+        if self.processes == 1 { "one process".to_owned() } else { format!("{} processes", self.processes) }
     }
 
     /// The outcomes that decide: of targets that are for the records' GPU.
