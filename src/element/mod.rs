@@ -164,6 +164,8 @@ macro_rules! define_element_types {
         })*
     };
 }
+// The laboratory calls the public API for each type.
+#[cfg(feature = "lab")]
 pub(crate) use element_types;
 
 element_types!(define_element_types {});
