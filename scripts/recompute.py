@@ -781,11 +781,6 @@ def finding_of(target, row, place, places):
     if finding.problem:
         return finding
     element, operator, n, _, mode, name = place
-    if target.yardstick == "copy kernel":
-        missing = [copy for copy in copy_kernels() if not places.fastest([copy], place)]
-        if missing:
-            finding.problem = f"the copy kernel {missing[0]} was not measured"
-            return finding
     if target.yardstick == "aligned":
         aligned = -(-n * TYPES[element] // 16) * 16 // TYPES[element]
         other = places.fastest(["auto"], (element, operator, aligned, (0, 0), mode, name))
@@ -802,6 +797,10 @@ def finding_of(target, row, place, places):
     if bounds and bounds[0].time(name):
         bound = compared(bounds[0], place, target.yardstick)
         finding.bound = (of_other / bound, bound / time)
+    if target.yardstick == "copy kernel":
+        missing = [copy for copy in copy_kernels() if not places.fastest([copy], place)]
+        if missing:
+            finding.problem = f"the copy kernel {missing[0]} was not measured"
     return finding
 
 
@@ -1428,12 +1427,13 @@ READING_KEYS = {"record", "of", "after", "less", "by", "times", "value", "tolera
 
 
 def claim_time(row, claim):
-    """With the empty frame, if it is not taken off. A copy in a graph is the faster of that and the one on a stream."""
+    """A cold time with the empty frame, if that is not taken off. A copy in a graph is the faster of that and the one on a stream."""
     figure = claim["figure"]
     figures = ("graph", "stream") if row.kind == "copy" and figure == "graph" else (figure,)
     if row.time(figure) is None:
         return None
-    return min(row.time(of) if claim.get("net-of-frame") else row.framed(of) for of in figures if row.time(of))
+    has_frame = figure == "cold" and not claim.get("net-of-frame")
+    return min(row.framed(of) if has_frame else row.time(of) for of in figures if row.time(of))
 
 
 def claim_values(claim, record):
@@ -1457,7 +1457,8 @@ def claim_values(claim, record):
 
     def times_of(subject):
         """(point and mode, time) of each row of a subject."""
-        rows = [row for row in asked if (row.kind == "peer" if subject == "peers" else row.subject == subject)]
+        is_of = {"peers": lambda row: row.kind == "peer", "copies": lambda row: row.kind == "copy" and row.subject != "memcpy"}
+        rows = filter(is_of.get(subject, lambda row: row.subject == subject), asked)
         timed = [((row.point, row.mode), claim_time(row, claim)) for row in rows]
         return [(place, time) for place, time in timed if time is not None]
 
@@ -1469,7 +1470,7 @@ def claim_values(claim, record):
 
     subject, values = claim.get("subject", "auto"), []
     others = fastest_of(claim["against"]) if "against" in claim else {}
-    for (point, mode), time in fastest_of(subject).items() if subject == "peers" else times_of(subject):
+    for (point, mode), time in fastest_of(subject).items() if subject in ("peers", "copies") else times_of(subject):
         # Copies have no mode and stand beside each.
         other = others.get((point, mode), others.get((point, None)))
         if not is_among("modes", mode):

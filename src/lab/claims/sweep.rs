@@ -1,7 +1,7 @@
 //! Numbers that follow from the rows of a sweep's record.
 
 use crate::element::ElementType;
-use crate::lab::measure::point::{Kind, PointKey};
+use crate::lab::measure::point::{Kind, PointKey, Subject};
 use crate::lab::measure::record::{FigureRecord, Status, SweepRecord, SweepRow};
 use crate::lab::measure::sampling::Figure;
 use crate::lab::workload::ProblemKind;
@@ -50,7 +50,7 @@ named! {
 pub struct Claim {
     /// The record, beside the table.
     pub record: PathBuf,
-    /// Whose time it is: a subject, or `peers` for the fastest of them at each point.
+    /// Whose time it is: a subject, or `peers` or `copies` for the fastest of them at each point; cudaMemcpy is none of the copies.
     #[serde(default = "auto")]
     pub subject: String,
     /// What it stands beside, likewise.
@@ -143,8 +143,8 @@ fn values(claim: &Claim, record: &SweepRecord) -> Result<Vec<f64>, String> {
     let asked: Vec<&SweepRow> = record.rows.iter().filter(is_asked).collect();
     // Copies have no mode and stand beside each.
     let others = claim.against.as_deref().map_or_else(BTreeMap::new, |name| fastest(&asked, claim, name));
-    let subjects: Vec<(Place, f64)> = if claim.subject == PEERS {
-        fastest(&asked, claim, PEERS).into_iter().collect()
+    let subjects: Vec<(Place, f64)> = if [PEERS, COPIES].contains(&&*claim.subject) {
+        fastest(&asked, claim, &claim.subject).into_iter().collect()
     } else {
         let rows = asked.iter().filter(|row| row.subject == claim.subject);
         rows.filter_map(|row| Some(((row.point(), row.mode), time(row, claim)?))).collect()
@@ -166,8 +166,9 @@ fn values(claim: &Claim, record: &SweepRecord) -> Result<Vec<f64>, String> {
     Ok(values)
 }
 
-/// Stands for the fastest of them at each point.
+/// Stand for the fastest of them at each point.
 const PEERS: &str = "peers";
+const COPIES: &str = "copies";
 
 /// What is compared with each other.
 type Place = (PointKey, Option<Mode>);
@@ -175,7 +176,11 @@ type Place = (PointKey, Option<Mode>);
 /// The least time of those of a name at each point.
 fn fastest(rows: &[&SweepRow], claim: &Claim, name: &str) -> BTreeMap<Place, f64> {
     let mut fastest: BTreeMap<Place, f64> = BTreeMap::new();
-    let is_of = |row: &SweepRow| if name == PEERS { row.kind == Kind::Peer } else { row.subject == name };
+    let is_of = |row: &SweepRow| match name {
+        PEERS => row.kind == Kind::Peer,
+        COPIES => row.kind == Kind::Copy && row.subject != Subject::Memcpy.name(),
+        _ => row.subject == name,
+    };
     for row in rows.iter().filter(|row| is_of(row)) {
         if let Some(time) = time(row, claim) {
             let least = fastest.entry((row.point(), row.mode)).or_insert(time);
@@ -203,7 +208,9 @@ fn size(text: Option<&str>) -> Result<Option<Size>, String> {
 /// stream: of large arrays `cudaMemcpy` is slower in a graph.
 fn time(row: &SweepRow, claim: &Claim) -> Option<f64> {
     let figure = claim.figure;
-    let frame = |figure: &FigureRecord| figure.empty_frame_ns.filter(|_| !claim.net_of_frame).unwrap_or(0.0);
+    // What is taken off a time behind a foreign kernel is that kernel, which belongs to none of them.
+    let has_frame = figure == Figure::Cold && !claim.net_of_frame;
+    let frame = |figure: &FigureRecord| figure.empty_frame_ns.filter(|_| has_frame).unwrap_or(0.0);
     let of = |figure: Figure| {
         let figure = row.figure(figure)?;
         Some(figure.median_ns.filter(|&median| median > 0.0)? + frame(figure))
