@@ -425,6 +425,10 @@ impl Renderer<'_> {
             types.sort_unstable();
             let mut subjects = subjects_of(rows.iter().filter(|row| row.kind != Kind::Copy).copied());
             subjects.retain(|subject| !is_variant(subject));
+            // The table says all that there is to say of one.
+            if subjects.len() < 2 {
+                continue;
+            }
             let mut series: Vec<Series> = Vec::new();
             for (index, subject) in subjects.iter().enumerate() {
                 let offset = 0.64 * ((index as f64 + 0.5) / subjects.len() as f64 - 0.5);
