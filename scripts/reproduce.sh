@@ -29,6 +29,7 @@ compaction 500 sweep sweeps/compaction.toml
 sorting 180 sweep sweeps/sorting.toml
 moves 80 sweep sweeps/moves.toml
 targets 330 compare --sweep targets
+copies 60 sweep sweeps/copies.toml
 tune 220 tune
 stress 150 stress --device cuda --problem all --runs 1M --seconds 90"
 
