@@ -1198,7 +1198,7 @@ def titles_by_type(families, gpu):
         subjects = unique(row.subject for row in rows if row.kind != "copy" and not is_variant(row.subject))
         has_points = any(family.row("memcpy", n, figure) and family.row(subject, n, figure)
                          for family in of_types for subject in subjects)
-        if len(of_types) >= 3 and has_points:
+        if len(of_types) >= 3 and len(subjects) >= 2 and has_points:
             operator, mode = of_types[0].operator, of_types[0].mode
             place = joined(f"n = {format_power(n)}", offsets_text(offsets), gpu)
             slug = "" if offsets == (0, 0) else f"-offsets-{offsets[0]}-{offsets[1]}"
