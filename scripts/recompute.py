@@ -6,9 +6,10 @@
 Checked, number by number:
   - every figure of every record: median, quartiles, least and most, standard error, GB/s and percent of the copy from
     the samples, whether it met a criterion, and that what was taken off it is what was measured beside it;
-  - every table between `<!-- lookback:begin NAME -->` and its end in reports/README.md and docs/*.md, cell by cell,
-    with captions and the marks ≈ and ?, and the table there of figures that met no noise criterion;
-  - the tables of reports/index.html: the main ones of each record, all rows, and all figures without a criterion;
+  - every table between `<!-- lookback:begin NAME -->` and its end in reports/README.md, reports/h100/README.md and
+    docs/*.md, cell by cell, with captions and the marks ≈ and ?;
+  - the tables of index.html in reports/ and reports/h100/: the main ones of each record, all rows, and all figures
+    without a criterion;
   - reports/targets-*.txt of today's targets, line by line;
   - that the targets were measured by the sweep that is committed;
   - every claim and reading of reports/claims.toml, and that every text that it names stands where it is said to.
@@ -34,6 +35,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORTS = ROOT / "reports"
+# Of the GPU of today, and of the one before.
+FOLDERS = [REPORTS, REPORTS / "h100"]
 DASH = "–"
 SHOWN = 30  # differences that are printed of one table
 
@@ -195,7 +198,7 @@ class Record:
     """A file of JSON lines. Samples are dropped once their figure was checked."""
 
     def __init__(self, path, check):
-        self.stem, self.file = path.name.split(".")[0], path.name
+        self.folder, self.stem, self.file = path.parent, path.name.split(".")[0], path.name
         self.header, self.rows, self.points, self.call_times = None, [], [], None
         with gzip.open(path, "rt", encoding="utf-8") as lines:
             for line in lines:
@@ -1352,21 +1355,21 @@ def strategies_table():
                  ["strategy", "launches", "element-moves", ""], rows)
 
 
-def criteria_table(standing, records):
-    """How many figures met no criterion, of the records and in the columns that the table by hand has."""
-    by_stem, rows = {record.stem: record for record in records}, []
-    for stem in (row[0] for row in standing.rows):
-        if stem not in by_stem:
-            rows.append([stem, "there is no such record"])
-            continue
-        figures = [(name, figure) for row in by_stem[stem].rows for name, figure in row.figures.items()
-                   if not figure.get("unavailable")]
-        cells = [stem, str(len(figures)), str(sum(not figure["is_trusted"] for _, figure in figures))]
-        for column in standing.columns[3:]:
-            of_column = [figure for name, figure in figures if name == column.replace("of these ", "")]
-            cells.append(str(sum(not figure["is_trusted"] for figure in of_column)) if of_column else DASH)
-        rows.append(cells)
-    return Table(standing.caption, standing.columns, rows)
+def records_table(records):
+    """Where each record is from, and how many of its figures met no criterion."""
+    rows = []
+    for record in records:
+        program = record.header["program"]
+        figures = [(name, figure) for row in record.rows for name, figure in row.figures.items() if not figure.get("unavailable")]
+        marked = {name: sum(of == name and not figure["is_trusted"] for of, figure in figures) for name in FIGURES}
+        rows.append([f"[{record.stem}]({record.file})", record.header["date"].split("T")[0], or_dash((program["git_commit"] or "")[:7] or None),
+                     program["kernels_sha256"], record.header["machine"]["gpu_digest"],
+                     ", ".join(f"{name} {count}" for name, count in marked.items() if count) or DASH,
+                     str(sum(marked.values())), str(len(figures))])
+    caption = ("Each record: the day; the commit that its header names, if the program knew it; the hash of the kernels' sources; "
+               "a digest of the card's identity; how many of its figures are marked, because they met no noise criterion; and how "
+               "many it has.")
+    return Table(caption, ["record", "measured", "commit", "kernels", "card", "marked are", "marked", "figures"], rows)
 
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -1574,7 +1577,7 @@ def check_sweep(records, report):
 
 
 def check_claims(path, records, report):
-    table, by_file = read_toml(path), {record.file: record for record in records}
+    table, by_file = read_toml(path), {str((record.folder / record.file).relative_to(REPORTS)): record for record in records}
     differences, texts, others, counts = [], {}, {}, {"claims": 0, "readings": 0}
     element_moves = {row[0].strip("`"): row[2] for row in strategies_table().rows}
 
@@ -1686,18 +1689,19 @@ def as_list(table):
     return [] if table is None else [table]
 
 
-def check_documents(records, check, report):
-    """Every table between markers, and the one by hand."""
+def check_documents(folder, documents, records, check, report):
+    """Every table between markers, of the records of a folder."""
     by_stem = {record.stem: record for record in records}
-    documents = [REPORTS / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
     strategies = strategies_table()
     element_moves = {row[0].strip("`"): row[2] for row in strategies.rows}
     for document in documents:
         for name, standing in blocks_of(document):
             place = f"{document.relative_to(ROOT)}, {name}"
-            account = REPORTS / f"{name}.json"
+            account = folder / f"{name}.json"
             if name in by_stem:
                 report.tables_of(place, as_list(main_table(by_stem[name], records)), standing)
+            elif name == "records":
+                report.tables_of(place, [records_table(records)], standing)
             elif name == "figures":
                 report.tables_of(place, [figures_table(records)], standing)
             elif name.startswith("mutants-") and account.exists():
@@ -1709,19 +1713,14 @@ def check_documents(records, check, report):
             elif name.startswith("lesson-"):
                 report.skip(place, "it is counted by runs on the CPU device and has no record")
             else:
-                raise Missing(f"{place}: nothing of that name is in reports/")
-    by_hand = [table for table in markdown_tables((REPORTS / "README.md").read_text(encoding="utf-8"))
-               if table.columns[:3] == ["record", "figures", "met no criterion"]]
-    if not by_hand:
-        raise Missing("reports/README.md has no table of figures that met no criterion")
-    report.tables_of("reports/README.md, figures that met no criterion", [criteria_table(by_hand[0], records)], by_hand)
+                raise Missing(f"{place}: nothing of that name is in {folder.relative_to(ROOT)}")
 
 
-def check_page(records, report):
-    sections = page_tables(REPORTS / "index.html")
+def check_page(page, records, report):
+    sections, place = page_tables(page), page.relative_to(ROOT)
     for record in records:
         if record.stem not in sections:
-            report.line(f"reports/index.html, {record.stem}", "no section", ["it is not on the page"])
+            report.line(f"{place}, {record.stem}", "no section", ["it is not on the page"])
             continue
         ours = [table for table in as_list(main_table(record, records)) if table.rows]
         for table in ours:
@@ -1729,23 +1728,26 @@ def check_page(records, report):
         untrusted = not_trusted(record)
         # It stands below a line that tells how many there are, and has no caption.
         untrusted.caption = ""
-        report.tables_of(f"reports/index.html, {record.stem}", ours + ([untrusted] if untrusted.rows else []) + [all_rows(record)],
+        report.tables_of(f"{place}, {record.stem}", ours + ([untrusted] if untrusted.rows else []) + [all_rows(record)],
                          sections[record.stem])
 
 
 def main():
-    paths = sorted(REPORTS.glob("*.jsonl.gz"))
-    if not paths:
-        raise Missing(f"{REPORTS} has no record")
-    check, report = Check(), Report()
-    records = [Record(path, check) for path in paths]
-    check_documents(records, check, report)
-    check_page(records, report)
-    for record in records:
-        if record.is_judged():
-            path = REPORTS / f"{record.stem}.txt"
-            lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-            report.lines_of(f"reports/{path.name}", targets_text(record, records), lines)
+    check, report, records = Check(), Report(), []
+    for folder in FOLDERS:
+        of_folder = [Record(path, check) for path in sorted(folder.glob("*.jsonl.gz"))]
+        if not of_folder:
+            raise Missing(f"{folder} has no record")
+        # Tables of the documents are of the first folder's records.
+        documents = sorted((ROOT / "docs").glob("*.md")) if folder == REPORTS else []
+        check_documents(folder, [folder / "README.md", *documents], of_folder, check, report)
+        check_page(folder / "index.html", of_folder, report)
+        for record in of_folder:
+            if record.is_judged():
+                path = folder / f"{record.stem}.txt"
+                lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+                report.lines_of(str(path.relative_to(ROOT)), targets_text(record, of_folder), lines)
+        records += of_folder
     report.line(f"the figures of {len(records)} records", f"{check.figures} figures, {check.numbers} numbers", check.differences)
     check_sweep(records, report)
     check_claims(REPORTS / "claims.toml", records, report)

@@ -6,7 +6,7 @@
 #
 # Needs an NVIDIA GPU with its driver, nvcc for the rivals (scripts/install-cuda.sh brings it), and the program of
 # `cargo build --release --features peers`. Seconds are about those of one H200 and a host of 16 cores, compilation included. The exit
-# code is that of the comparison: 1 if something is slower.
+# code is 0 if all was measured and right, whatever the comparison says.
 set -eu
 
 usage="usage: scripts/reproduce.sh FOLDER [NAME ...], from the folder of the repository; names: all of those in this script"
@@ -60,8 +60,16 @@ for name in $names; do
   code=0
   # shellcheck disable=SC2086 # words
   "$lookback" $command $into || code=$?
-  # 4: right, and a target was missed.
-  [ $code = 0 ] || [ $code = 4 ] || exit $code
+  # 4: right, and a target was missed. A timer that is not sure of itself does not keep the records from being made.
+  case $name-$code in
+    *-0 | *-4) ;;
+    selftest-1) echo "== the self-test failed: what it said above holds for all that follows" >&2 ;;
+    *) exit $code ;;
+  esac
 done
 "$lookback" report "$folder"
-"$lookback" compare-records reports "$folder"
+case $(ls "$folder") in
+  *-h100.*) committed=reports/h100 ;;
+  *) committed=reports ;;
+esac
+"$lookback" compare-records $committed "$folder"

@@ -13,11 +13,11 @@ const RECORDS: [&str; 10] = [
     "between-h200.jsonl.gz",
     "compaction-h200.jsonl.gz",
     "costs-h200.json",
-    "problems-h100.jsonl.gz",
-    "pytorch-h100.txt",
+    "h100/problems-h100.jsonl.gz",
+    "h100/pytorch-h100.txt",
     "ranks-h200/u32/ranks.json",
     "sorting-h200.jsonl.gz",
-    "targets-h100.jsonl.gz",
+    "h100/targets-h100.jsonl.gz",
     "targets-h200.jsonl.gz",
     "trace-h200-4mib/traces.json.gz",
 ];
@@ -176,7 +176,7 @@ fn what_is_told_says_how_it_came_about() {
 
 #[test]
 fn a_reading_is_of_a_number_in_a_record_of_another_kind() {
-    let Some(record) = committed("reports/pytorch-h100.txt") else { return };
+    let Some(record) = committed("reports/h100/pytorch-h100.txt") else { return };
     let reading = |of: &str, value: f64| {
         let folder = record.parent().expect("its folder").display();
         let table = format!(

@@ -756,7 +756,7 @@ fn without_a_gpu_a_measuring_command_says_what_helps_and_no_device_that_it_refus
     let output = command(&["compare", "--device", "cuda"]).env("CUDA_VISIBLE_DEVICES", "").output().unwrap();
     if cfg!(feature = "cuda") {
         assert_refused(&output, 3, "--device cpu");
-        let Some(table) = committed("reports/mutants-h100.json") else { return };
+        let Some(table) = committed("reports/h100/mutants-h100.json") else { return };
         let table = fs::read_to_string(table).unwrap();
         let mut cases = table.split("--replay '").filter_map(|rest| rest.split('\'').next());
         let case = cases.find(|case| case.starts_with("gpu-stress")).unwrap();

@@ -454,7 +454,7 @@ fn committed_reports_are_reproduced_byte_for_byte() {
     let folder = tempfile::tempdir().unwrap();
     let is_data = |name: &str| name.ends_with(".jsonl.gz") || name.ends_with(".json");
     let is_drawn = |name: &str| name.ends_with(".svg") || name.ends_with(".html");
-    for reports in ["reports", "reports/compare-h100"] {
+    for reports in ["reports", "reports/h100", "reports/h100/compare"] {
         let kept = files(&root.join(reports));
         let copy = folder.path().join(reports);
         fs::create_dir_all(&copy).unwrap();
@@ -472,8 +472,10 @@ fn committed_reports_are_reproduced_byte_for_byte() {
             assert!(drawn[&name].0 == kept[&name].0, "{name} differs; render it anew: lookback report {reports}");
         }
     }
-    for document in ["docs/strategies.md", "reports/README.md"] {
-        let (document, records) = (root.join(document), root.join("reports"));
+    for (document, records) in
+        [("docs/strategies.md", "reports"), ("reports/README.md", "reports"), ("reports/h100/README.md", "reports/h100")]
+    {
+        let (document, records) = (root.join(document), root.join(records));
         run_well(&["report", "--splice", document.to_str().unwrap(), records.to_str().unwrap(), "--check"]);
     }
 }
@@ -542,8 +544,8 @@ fn place(page: &str, part: &str) -> usize {
 fn a_page_begins_with_what_came_out_and_folds_what_few_ask_for() {
     let Some(reports) = committed("reports") else { return };
     let folder = tempfile::tempdir().unwrap();
-    for name in ["targets-h200.jsonl.gz", "seeds-h100.jsonl.gz", "mutants-h100.json"] {
-        fs::copy(reports.join(name), folder.path().join(name)).unwrap();
+    for (from, name) in [(".", "targets-h200.jsonl.gz"), ("h100", "seeds-h100.jsonl.gz"), ("h100", "mutants-h100.json")] {
+        fs::copy(reports.join(from).join(name), folder.path().join(name)).unwrap();
     }
     let contest = contest(folder.path(), "\"i32\"", QUARTERS, |_, bytes| 2000.0 + bytes as f64);
     let mut sources = SweepSource::read_all(folder.path()).unwrap();
@@ -641,6 +643,7 @@ fn one_file_has_a_page_of_its_own() {
 
 const DOCUMENT: &str = "# A document\n\n<!-- lookback:begin size-h100 -->\nold\n<!-- lookback:end size-h100 -->\n\n\
     Between.\n\n<!-- lookback:begin seeds-h100 -->\n<!-- lookback:end seeds-h100 -->\n\
+    <!-- lookback:begin records -->\n<!-- lookback:end records -->\n\
     <!-- lookback:begin figures -->\n<!-- lookback:end figures -->\nAfter.\n";
 
 #[test]
@@ -665,6 +668,13 @@ fn splicing_fills_tables_checks_them_and_is_idempotent() {
         assert!(filled.contains(part), "{part} is not in\n{filled}");
     }
     assert!(filled.contains("](reports/size-h100-throughput-i32-sum-inclusive.svg)") && !filled.contains("\nold\n"));
+    // Where a record is from: its header's day, commit, kernels and card.
+    let header = &SweepSource::read_all(&reports).unwrap()[0].record.header;
+    let (day, _) = header.date.split_once('T').unwrap();
+    let commit = header.program.git_commit.as_deref().map_or("–", |commit| &commit[..7]);
+    let (kernels, card) = (&header.program.kernels_sha256, &header.machine.gpu_digest);
+    let row = format!("| [seeds-h100](reports/seeds-h100.jsonl.gz) | {day} | {commit} | {kernels} | {card} | ");
+    assert!(filled.contains(&row), "{row} is not in\n{filled}");
     assert_eq!(run(&["report", "--splice", name, "--check"]).status.code(), Some(0));
     assert_eq!(run(&["report", "--splice", name, reports.to_str().unwrap()]).status.code(), Some(0));
     assert_eq!(fs::read_to_string(&document).unwrap(), filled);
@@ -709,11 +719,11 @@ fn markers_that_cannot_be_filled_are_refused() {
     };
     let error = refused("\n<!-- lookback:begin size-h200 -->\n<!-- lookback:end size-h200 -->\n");
     assert!(matches!(&error, SpliceError::Unknown { line: 2, name, .. } if name == "size-h200"), "{error}");
-    assert!(error.to_string().contains("seeds-h100, figures"), "{error}");
-    if let Some(kept) = committed("reports/mutants-h100.json") {
+    assert!(error.to_string().contains("seeds-h100, records, figures"), "{error}");
+    if let Some(kept) = committed("reports/h100/mutants-h100.json") {
         fs::copy(kept, folder.path().join("mutants-h100.json")).unwrap();
         let error = refused("<!-- lookback:begin size-h200 -->\n<!-- lookback:end size-h200 -->\n");
-        assert!(error.to_string().contains("seeds-h100, mutants-h100, figures, strategies"), "{error}");
+        assert!(error.to_string().contains("seeds-h100, mutants-h100, records, figures, strategies"), "{error}");
     }
     for text in [
         "<!-- lookback:begin seeds-h100 -->\n",
@@ -767,7 +777,7 @@ fn operators_and_types_of_a_record_stay_apart() {
 
 #[test]
 fn a_table_of_mutants_is_drawn_by_its_name_and_what_is_none_is_told_so() {
-    let Some(kept) = committed("reports/mutants-h100.json") else { return };
+    let Some(kept) = committed("reports/h100/mutants-h100.json") else { return };
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path().join("mutants-h100.json");
     fs::copy(kept, &table).unwrap();
@@ -942,7 +952,7 @@ fn splicing_keeps_links_and_permissions() {
 
 #[test]
 fn a_table_of_mutants_that_cannot_be_is_refused_by_all_that_read_it() {
-    let Some(kept) = committed("reports/mutants-h100.json") else { return };
+    let Some(kept) = committed("reports/h100/mutants-h100.json") else { return };
     let folder = tempfile::tempdir().unwrap();
     record(folder.path(), "seeds");
     let mut table: serde_json::Value = serde_json::from_slice(&fs::read(kept).unwrap()).unwrap();

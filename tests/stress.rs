@@ -292,7 +292,7 @@ fn a_replay_tells_of_shared_memory_too_and_of_no_more_than_it_is_asked_for() {
 
 #[test]
 fn the_lines_of_recorded_failures_are_still_cases() {
-    let Some(table) = committed("reports/mutants-h100.json") else { return };
+    let Some(table) = committed("reports/h100/mutants-h100.json") else { return };
     let table = std::fs::read_to_string(table).expect("the recorded table of mutants");
     let lines: Vec<_> = table.split("--replay '").skip(1).filter_map(|rest| rest.split('\'').next()).collect();
     assert!(lines.len() > 200, "{} lines", lines.len());

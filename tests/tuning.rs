@@ -640,7 +640,7 @@ mod command_line {
     fn a_record_of_another_sweep_or_a_damaged_one_is_refused() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let output = folder.path().join("table.toml");
-        let Some(targets) = committed("reports/targets-h100.jsonl.gz") else { return };
+        let Some(targets) = committed("reports/h100/targets-h100.jsonl.gz") else { return };
         assert_refused(
             &tune_from(&targets, &output),
             2,

@@ -29,8 +29,8 @@ pub struct ReportArguments {
     /// Fill the tables between the markers of a document in place of drawing
     ///
     /// A marker is a line `<!-- lookback:begin NAME -->`, closed by
-    /// `<!-- lookback:end NAME -->`; NAME is a record such as size-h100, or
-    /// figures for the list of all pictures.
+    /// `<!-- lookback:end NAME -->`; NAME is a record such as size-h100,
+    /// records for where all come from, or figures for all pictures.
     #[arg(long, value_name = "FILE")]
     pub splice: Option<PathBuf>,
     /// Write nothing; exit with 1 if the document's tables are out of step

@@ -6,8 +6,8 @@
 //! <!-- lookback:end size-h100 -->
 //! ```
 //!
-//! The name is that of a record's file without its ending (a sweep's, a table of mutants, or an account of costs), `figures`
-//! for a table of all pictures with their data and commands, `strategies` for the table of strategies, or one of those of
+//! The name is that of a record's file without its ending (a sweep's, a table of mutants, or an account of costs), `records`
+//! for a table of where each record comes from, `figures` for one of all pictures with their data and commands, `strategies` for the table of strategies, or one of those of
 //! `docs/lesson.md`, which are counted anew.
 
 use super::costs;
@@ -15,17 +15,19 @@ use super::error::{ReportError, SpliceError};
 use super::source::{SweepSource, cost_records, kill_tables};
 use super::sweep;
 use super::table::Table;
-use super::tables::{evaluation_of, main_tables};
+use super::tables::{commit, day, evaluation_of, main_tables, measured_figures};
 use crate::file;
 use crate::lab::measure::record::SweepRecord;
 use crate::strategy::Strategy;
+use crate::text::or_dash;
 use pulldown_cmark::{Event, Parser};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 pub(crate) const BEGIN: &str = "<!-- lookback:begin ";
 pub(crate) const END: &str = "<!-- lookback:end ";
 const CLOSE: &str = " -->";
+const RECORDS: &str = "records";
 const FIGURES: &str = "figures";
 const STRATEGIES: &str = "strategies";
 
@@ -117,7 +119,7 @@ fn markdown(tables: &[Table]) -> String {
 fn known(sources: &[SweepSource]) -> Result<String, ReportError> {
     let tables = tables_beside(sources)?;
     let names = sources.iter().map(|source| &source.stem).chain(tables.iter().map(|(stem, _)| stem));
-    let names = names.map(String::as_str).chain([FIGURES, STRATEGIES]);
+    let names = names.map(String::as_str).chain([RECORDS, FIGURES, STRATEGIES]);
     #[cfg(feature = "cpu")]
     let names = names.chain(super::lesson::TABLES.iter().map(|(name, _)| *name));
     Ok(names.collect::<Vec<_>>().join(", "))
@@ -130,6 +132,9 @@ fn table(name: &str, document: &Path, sources: &[SweepSource]) -> Result<Option<
     #[cfg(feature = "cpu")]
     if let Some(table) = super::lesson::table(name)? {
         return Ok(Some(table.markdown()));
+    }
+    if name == RECORDS {
+        return Ok(Some(records(document, sources).markdown()));
     }
     if name == FIGURES {
         return Ok(Some(figures(document, sources)?.markdown()));
@@ -154,13 +159,44 @@ fn strategies() -> Table {
     Table::new(caption, &["strategy", "launches", "element-moves", ""], Strategy::ALL.iter().map(row).collect(), 4)
 }
 
+/// A link to a file of a source, from the document.
+fn link(document: &Path, source: &SweepSource, text: &str, name: &str) -> String {
+    let folder = document.parent().and_then(|parent| source.directory.strip_prefix(parent).ok());
+    format!("[{text}]({})", folder.unwrap_or(&source.directory).join(name).display())
+}
+
+/// Where each record comes from, and how many of its figures are marked.
+fn records(document: &Path, sources: &[SweepSource]) -> Table {
+    let row = |source: &SweepSource| {
+        let record = &source.record;
+        let mut marked = BTreeMap::new();
+        for (_, figure, _) in measured_figures(record).filter(|(_, _, found)| !found.is_trusted) {
+            *marked.entry(figure).or_insert(0) += 1;
+        }
+        let which: Vec<_> = marked.iter().map(|(figure, count)| format!("{figure} {count}")).collect();
+        vec![
+            link(document, source, &source.stem, &source.file_name),
+            day(record).to_owned(),
+            or_dash(commit(record)),
+            record.header.program.kernels_sha256.clone(),
+            record.header.machine.gpu_digest.clone(),
+            or_dash(Some(which.join(", ")).filter(|which| !which.is_empty())),
+            marked.values().sum::<usize>().to_string(),
+            measured_figures(record).count().to_string(),
+        ]
+    };
+    let columns = ["record", "measured", "commit", "kernels", "card", "marked are", "marked", "figures"];
+    let caption = "Each record: the day; the commit that its header names, if the program knew it; the hash of the kernels' \
+                   sources; a digest of the card's identity; how many of its figures are marked, because they met no noise \
+                   criterion; and how many it has.";
+    Table::new(caption.to_owned(), &columns, sources.iter().map(row).collect(), 6)
+}
+
 /// Which picture is drawn from which file, and which command measured it.
 fn figures(document: &Path, sources: &[SweepSource]) -> Result<Table, ReportError> {
     let mut rows = Vec::new();
     for source in sources {
-        let folder = document.parent().and_then(|parent| source.directory.strip_prefix(parent).ok());
-        let folder = folder.unwrap_or(&source.directory);
-        let link = |text: &str, name: &str| format!("[{text}]({})", folder.join(name).display());
+        let link = |text: &str, name: &str| link(document, source, text, name);
         for plot in sweep::plots(&source.record, &source.stem)? {
             rows.push(vec![
                 link(&plot.title, &plot.file_name()),

@@ -6,7 +6,7 @@ use super::html::{self, escaped, folded, folded_if_long, judged, link};
 use super::source::SweepSource;
 use super::svg::Plot;
 use super::sweep::is_without_frame;
-use super::tables::{all_rows, evaluation_of, main_tables, not_trusted};
+use super::tables::{all_rows, day, evaluation_of, main_tables, not_trusted};
 use crate::lab::measure::point::Kind;
 use crate::lab::measure::record::{Status, SweepRecord};
 use crate::lab::measure::targets::evaluation::{Evaluation, TargetResult};
@@ -96,11 +96,6 @@ pub(super) fn html<'a>(parts: &'a [(&'a SweepSource, Vec<Plot>)], kill_tables: &
     parts.iter().for_each(|part| section(&mut page, part));
     let _ = write!(page, "<script>\n{SCRIPT}show();\n</script>\n{}", html::END);
     page
-}
-
-/// When a record was begun.
-fn day(record: &SweepRecord) -> &str {
-    record.header.date.split('T').next().unwrap_or_default()
 }
 
 /// What came out of a record, as HTML: the targets that it reaches, what its pictures answer, and what is wrong with it.

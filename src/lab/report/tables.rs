@@ -13,12 +13,28 @@ use crate::lab::measure::targets::evaluation::{Evaluation, Finding, TargetResult
 use crate::text::{NONE, format_size, or_dash, significant};
 use std::collections::BTreeSet;
 
+/// The day of a record.
+pub(super) fn day(record: &SweepRecord) -> &str {
+    record.header.date.split('T').next().unwrap_or_default()
+}
+
+/// The commit that a record's header names, abridged.
+pub(super) fn commit(record: &SweepRecord) -> Option<&str> {
+    record.header.program.git_commit.as_deref().and_then(|commit| commit.get(..7))
+}
+
 /// Where figures are from, at the end of a caption.
 fn origin(record: &SweepRecord) -> String {
-    let day = record.header.date.split('T').next().unwrap_or_default();
-    let commit = record.header.program.git_commit.as_deref().and_then(|commit| commit.get(..7));
-    let commit = commit.map_or(String::new(), |commit| format!("commit {commit}, "));
-    format!("{}, {day}, {commit}`{}`", record.header.machine.gpu, record.header.command)
+    let commit = commit(record).map_or(String::new(), |commit| format!("commit {commit}, "));
+    format!("{}, {}, {commit}`{}`", record.header.machine.gpu, day(record), record.header.command)
+}
+
+/// The figures of a record, but those that could not be measured.
+pub(super) fn measured_figures(record: &SweepRecord) -> impl Iterator<Item = (&SweepRow, Figure, &FigureRecord)> {
+    record.rows.iter().flat_map(|row| {
+        let figures = Figure::ALL.iter().filter_map(move |&figure| Some((row, figure, row.figure(figure)?)));
+        figures.filter(|(_, _, found)| found.unavailable.is_none())
+    })
 }
 
 /// The newest Thrust that is measured, in the call that does not wait.
@@ -323,23 +339,18 @@ pub(super) fn all_rows(record: &SweepRecord) -> Table {
 
 /// The figures that met no noise criterion, and what was in the way.
 pub(super) fn not_trusted(record: &SweepRecord) -> Table {
-    let mut rows = Vec::new();
-    for row in &record.rows {
-        for &figure in Figure::ALL {
-            let Some(found) = row.figure(figure).filter(|found| found.unavailable.is_none() && !found.is_trusted)
-            else {
-                continue;
-            };
-            rows.push(vec![
-                row.key(),
-                figure.to_string(),
-                or_dash(found.stop),
-                or_dash(found.not_met.as_deref()),
-                found.samples_ns.len().to_string(),
-                or_dash(found.median_ns.map(|median| significant(median / 1e3, 12))),
-            ]);
-        }
-    }
+    let untrusted = measured_figures(record).filter(|(_, _, found)| !found.is_trusted);
+    let row = |(row, figure, found): (&SweepRow, Figure, &FigureRecord)| {
+        vec![
+            row.key(),
+            figure.to_string(),
+            or_dash(found.stop),
+            or_dash(found.not_met.as_deref()),
+            found.samples_ns.len().to_string(),
+            or_dash(found.median_ns.map(|median| significant(median / 1e3, 12))),
+        ]
+    };
+    let rows = untrusted.map(row).collect();
     let columns = ["configuration", "figure", "end", "in the way", "samples", "median, µs"];
     let caption = "Figures that met no noise criterion.".to_owned();
     Table::new(caption, &columns, rows, 4)
