@@ -472,9 +472,11 @@ fn committed_reports_are_reproduced_byte_for_byte() {
             assert!(drawn[&name].0 == kept[&name].0, "{name} differs; render it anew: lookback report {reports}");
         }
     }
-    for (document, records) in
-        [("docs/strategies.md", "reports"), ("reports/README.md", "reports"), ("reports/h100/README.md", "reports/h100")]
-    {
+    for (document, records) in [
+        ("docs/strategies.md", "reports"),
+        ("reports/README.md", "reports"),
+        ("reports/h100/README.md", "reports/h100"),
+    ] {
         let (document, records) = (root.join(document), root.join(records));
         run_well(&["report", "--splice", document.to_str().unwrap(), records.to_str().unwrap(), "--check"]);
     }
@@ -544,7 +546,8 @@ fn place(page: &str, part: &str) -> usize {
 fn a_page_begins_with_what_came_out_and_folds_what_few_ask_for() {
     let Some(reports) = committed("reports") else { return };
     let folder = tempfile::tempdir().unwrap();
-    for (from, name) in [(".", "targets-h200.jsonl.gz"), ("h100", "seeds-h100.jsonl.gz"), ("h100", "mutants-h100.json")] {
+    for (from, name) in [(".", "targets-h200.jsonl.gz"), ("h100", "seeds-h100.jsonl.gz"), ("h100", "mutants-h100.json")]
+    {
         fs::copy(reports.join(from).join(name), folder.path().join(name)).unwrap();
     }
     let contest = contest(folder.path(), "\"i32\"", QUARTERS, |_, bytes| 2000.0 + bytes as f64);
