@@ -1,9 +1,9 @@
 // CUB's calls for the problems of src/lab/workload.rs other than the flat scan of one type: what a program writes that has
 // CUB alone. Compiled once for each version, with the definitions of cub_scan.cu but for the element.
 //
-// Two of them need a word. Sums of narrow numbers in a wider type are there twice: over a transform iterator, as CUB's
-// documentation widens, and ("-wide-sum") over the array itself with an operator of the wide type, from which CUB takes the
-// type that it adds up in. Rows are there by DeviceSegmentedScan ("-segmented"), which is younger than version 3.0.1 and
+// Two of them need a word. Sums of narrow numbers in a wider type are there twice, those of halves that are stored as halves among
+// them: over a transform iterator, as CUB's documentation widens, and ("-wide-sum") over the array itself with an operator of the
+// wide type, from which CUB takes the type that it adds up in. Rows are there by DeviceSegmentedScan ("-segmented"), which is younger than version 3.0.1 and
 // gives each segment a block, and ("-computed-keys") by the sum by key over keys that are computed and not loaded.
 //
 // What is stored by rank is there in inclusive mode alone, as everywhere. The calls store the number of elements that they
@@ -26,6 +26,8 @@
 
 #include <cstdint>
 #include <cuda/std/functional>
+#include <cuda/std/type_traits>
+#include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <limits>
 
@@ -78,6 +80,8 @@ template <>
 constexpr const char *NAME_OF<float> = "f32";
 template <>
 constexpr const char *NAME_OF<__half> = "f16";
+template <>
+constexpr const char *NAME_OF<__nv_bfloat16> = "bf16";
 
 // What a call is given. Without temporary memory CUB writes how many bytes it wants, and nothing else is looked at.
 struct Run {
@@ -157,23 +161,30 @@ struct ByKey {
   }
 };
 
-template <typename From, typename To>
+// Added up in State.
+template <typename From, typename State, typename To = State>
 struct Converted {
   static constexpr const char *PEER = PLAIN, *PROBLEM = "flat", *OPERATION = "sum";
   using Input = From;
   using Element = To;
 
+  template <typename Before, typename After>
   struct Convert {
-    __host__ __device__ To operator()(From value) const { return static_cast<To>(value); }
+    __host__ __device__ After operator()(Before value) const { return static_cast<After>(value); }
   };
 
   template <Mode mode>
   static cudaError_t call(const Run &run) {
-    return sum<mode>(run, thrust::make_transform_iterator(run.input<From>(0), Convert{}), run.stored<To>());
+    const auto input = thrust::make_transform_iterator(run.input<From>(0), Convert<From, State>{});
+    if constexpr (::cuda::std::is_same_v<State, To>) {
+      return sum<mode>(run, input, run.stored<To>());
+    } else {
+      return sum<mode>(run, input, thrust::make_transform_output_iterator(run.stored<To>(), Convert<State, To>{}));
+    }
   }
 };
 
-template <typename From, typename To>
+template <typename From, typename State, typename To = State>
 struct WideSum {
   static constexpr const char *PEER = WIDE_SUM, *PROBLEM = "flat", *OPERATION = "sum";
   using Input = From;
@@ -181,7 +192,7 @@ struct WideSum {
 
   template <Mode mode>
   static cudaError_t call(const Run &run) {
-    return scan<mode>(run, run.input<From>(0), run.stored<To>(), ::cuda::std::plus<To>{}, To{0});
+    return scan<mode>(run, run.input<From>(0), run.stored<To>(), ::cuda::std::plus<State>{}, State{0});
   }
 };
 
@@ -520,7 +531,9 @@ using Peers = Table<
 #endif
     RowsByKey<float>, ByKey<std::int32_t>, ByKey<float>, Reverse<std::int32_t>, Reverse<std::uint32_t>, Reverse<float>,
     Converted<std::uint8_t, std::uint32_t>, Converted<__half, float>, WideSum<std::uint8_t, std::uint32_t>,
-    WideSum<__half, float>, Recurrence<float, false>, Recurrence<float, true>>,
+    WideSum<__half, float>, Converted<__half, float, __half>, WideSum<__half, float, __half>,
+    Converted<__nv_bfloat16, float, __nv_bfloat16>, WideSum<__nv_bfloat16, float, __nv_bfloat16>,
+    Recurrence<float, false>, Recurrence<float, true>>,
   InclusiveAlone<Select<std::uint8_t>, Select<std::uint16_t>, Select<std::int32_t>, Select<std::int64_t>,
                  Partition<std::uint8_t>, Partition<std::uint16_t>, Partition<std::int32_t>, Partition<std::int64_t>,
                  Unique<std::uint8_t>, Unique<std::uint16_t>, Unique<std::int32_t>, Unique<std::int64_t>,
