@@ -101,10 +101,12 @@ impl Yardstick {
 const SIX: &[ElementType] =
     &[ElementType::U8, ElementType::U16, ElementType::I32, ElementType::F32, ElementType::I64, ElementType::F64];
 /// Every other one that the peers have, at a size an octave.
-const OTHERS: &[ElementType] = &[ElementType::I8, ElementType::I16, ElementType::U32, ElementType::U64];
+const OTHERS: &[ElementType] =
+    &[ElementType::I8, ElementType::I16, ElementType::U32, ElementType::U64, ElementType::F16, ElementType::BF16];
 const BACK_TO_BACK: &[Figure] = &[Figure::Graph];
 const BEHIND: &[Figure] = &[Figure::Behind];
 const COLD: &[Figure] = &[Figure::Cold];
+const ALONE: &[Figure] = &[Figure::Behind, Figure::Cold];
 const CALLS: &[Figure] = &[Figure::Call];
 const DEVICE: &[Figure] = &[Figure::Graph, Figure::Behind, Figure::Cold];
 
@@ -120,6 +122,9 @@ const SUMS: Target = Target {
     yardstick: Yardstick::Cub,
     threshold: 1.1,
 };
+const OF_OTHERS: Target = Target { place: "other types", types: OTHERS, ..SUMS };
+const EXCLUSIVE: Target = Target { place: "exclusive", modes: &[Mode::Exclusive], ..SUMS };
+const MAXIMA: Target = Target { place: "maximum", operators: &[Operator::Max], ..SUMS };
 const SMALL: Target = Target { place: "<= 64 KiB", bytes: (0, 64 * KIB), ..SUMS };
 const OF_COPIES: Target = Target {
     modes: &[Mode::Inclusive, Mode::Exclusive],
@@ -135,9 +140,12 @@ pub const TARGETS: &[Target] = &[
     Target { place: "anywhere", ..SUMS },
     Target { place: "anywhere", figures: BEHIND, threshold: 1.05, ..SUMS },
     Target { place: "anywhere", figures: COLD, threshold: 1.05, ..SUMS },
-    Target { place: "other types", types: OTHERS, ..SUMS },
-    Target { place: "exclusive", modes: &[Mode::Exclusive], ..SUMS },
-    Target { place: "maximum", operators: &[Operator::Max], ..SUMS },
+    OF_OTHERS,
+    Target { figures: ALONE, threshold: 1.05, ..OF_OTHERS },
+    EXCLUSIVE,
+    Target { figures: ALONE, threshold: 1.05, ..EXCLUSIVE },
+    MAXIMA,
+    Target { figures: ALONE, threshold: 1.05, ..MAXIMA },
     Target { place: SMALL.place, figures: BEHIND, threshold: 1.4, ..SMALL },
     Target { place: SMALL.place, figures: CALLS, threshold: 2.0, ..SMALL },
     Target {

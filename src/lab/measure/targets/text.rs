@@ -111,8 +111,10 @@ impl Evaluation {
     }
 
     fn list_misses(&self, text: &mut String, all: bool) {
+        // Where nothing was measured the table says so.
+        let listed = || self.deciding().filter(|outcome| outcome.worst().is_some());
         let misses: Vec<(&Outcome, &Finding)> =
-            self.deciding().flat_map(|outcome| outcome.misses().map(move |finding| (outcome, finding))).collect();
+            listed().flat_map(|outcome| outcome.misses().map(move |finding| (outcome, finding))).collect();
         if misses.is_empty() {
             return;
         }
@@ -120,10 +122,9 @@ impl Evaluation {
         let mut shown: Vec<(&Outcome, &Finding)> = misses.clone();
         if !all && misses.len() > SHOWN_MISSES {
             // Of every target some, so that one with many does not hide the others.
-            let targets = self.deciding().filter(|outcome| outcome.result == TargetResult::Miss).count().max(1);
+            let targets = listed().filter(|outcome| outcome.result == TargetResult::Miss).count().max(1);
             let each = (SHOWN_MISSES / targets).max(1);
-            shown = self
-                .deciding()
+            shown = listed()
                 .flat_map(|outcome| outcome.misses().take(each).map(move |finding| (outcome, finding)))
                 .collect();
         }
