@@ -21,7 +21,7 @@ use crate::element::{ArrayElement, Defined, Element, ElementType, Operator, Prob
 use crate::gpu::Gpu;
 use crate::lab::cpu_device::{CpuDevice, CpuSettings, Dealt, HostArray};
 use crate::lab::device::DeviceError;
-use crate::strategy::call::{Call, Lent, Prepared};
+use crate::strategy::call::{Call, Lent, Prepared, shape_methods};
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Resolved, Tuning};
 use crate::strategy::{ConfigError, Mode, ScanConfig, StrategyChoice, check_lengths};
@@ -220,42 +220,7 @@ impl<'a> HostRun<'a> {
         self
     }
 
-    /// Begins at the last element and ends at the first.
-    pub fn reversed(mut self) -> Self {
-        self.call.reverse();
-        self
-    }
-
-    /// Gives the same bits whatever the alignment, the strategy, the GPU and the number of its blocks, and on the CPU device:
-    /// partial results of operators that are not quite associative, such as sums of floats, are combined in an order that
-    /// follows from indices alone (`docs/problems.md`), and products are rounded before they are added. A tile's values are a
-    /// part of that order: another configuration rounds elsewhere. Slower, so leave it out for sums of integers, whose bits are
-    /// the same anyhow. Columns are refused, and so are strategies and configurations that cannot; `auto` can.
-    pub fn reproducible(mut self) -> Self {
-        self.call.reproducible();
-        self
-    }
-
-    /// Scans each row of `columns` elements by itself.
-    pub fn rows(mut self, columns: usize) -> Self {
-        self.call.rows(columns as u64);
-        self
-    }
-
-    /// Scans along an axis: the arrays are contiguous tensors of the shape (outer, `length`, `inner`), and each column, all
-    /// `length` elements that lie `inner` apart, is scanned by itself. Element (o, t, j) lies at (o · `length` + t) · `inner` + j,
-    /// so that (batch, time, channel) is scanned along the time by `.axis(time, channels)`; with an `inner` of 1 these are rows.
-    /// States before and behind are one of each column, (o, j) at o · `inner` + j.
-    pub fn axis(mut self, length: usize, inner: usize) -> Self {
-        self.call.axis(Some(length as u64), inner as u64);
-        self
-    }
-
-    /// Scans each column of a matrix of `columns` columns, whose rows lie one behind the other, by itself.
-    pub fn columns(mut self, columns: usize) -> Self {
-        self.call.axis(None, columns as u64);
-        self
-    }
+    shape_methods!();
 
     /// Scans each run of equal neighbouring keys by itself.
     pub fn by_key<T: Element>(mut self, keys: &[T]) -> Self {
@@ -284,12 +249,6 @@ impl<'a> HostRun<'a> {
     pub fn count_from<T: WholeNumber>(mut self, count: &T) -> Self {
         let lent = self.lend(std::slice::from_ref(count));
         self.call.count(lent);
-        self
-    }
-
-    /// What stands left of the first element: of each row, by rows, and of what comes before the first head flag.
-    pub fn initial<T: Pod>(mut self, state: &T) -> Self {
-        self.call.initial(state);
         self
     }
 

@@ -116,6 +116,57 @@ impl Prepared {
     }
 }
 
+/// The methods of a run, on a GPU or over slices, that lend no array: they say how its [`Call`], `call`, goes through them.
+#[cfg(any(feature = "cuda", feature = "cpu"))]
+macro_rules! shape_methods {
+    () => {
+        /// Begins at the last element and ends at the first.
+        pub fn reversed(mut self) -> Self {
+            self.call.reverse();
+            self
+        }
+
+        /// Gives the same bits whatever the alignment, the strategy, the GPU and the number of its blocks, and on the CPU device:
+        /// partial results of operators that are not quite associative, such as sums of floats, are combined in an order that
+        /// follows from indices alone (`docs/problems.md`), and products are rounded before they are added. A tile's values are a
+        /// part of that order: another configuration rounds elsewhere. Slower, so leave it out for sums of integers, whose bits are
+        /// the same anyhow. Columns are refused, and so are strategies and configurations that cannot; `auto` can.
+        pub fn reproducible(mut self) -> Self {
+            self.call.reproducible();
+            self
+        }
+
+        /// Scans each row of `columns` elements by itself.
+        pub fn rows(mut self, columns: usize) -> Self {
+            self.call.rows(columns as u64);
+            self
+        }
+
+        /// Scans along an axis: the arrays are contiguous tensors of the shape (outer, `length`, `inner`), and each column, all
+        /// `length` elements that lie `inner` apart, is scanned by itself. Element (o, t, j) lies at (o · `length` + t) · `inner` + j,
+        /// so that (batch, time, channel) is scanned along the time by `.axis(time, channels)`; with an `inner` of 1 these are rows.
+        /// States before and behind are one of each column, (o, j) at o · `inner` + j.
+        pub fn axis(mut self, length: usize, inner: usize) -> Self {
+            self.call.axis(Some(length as u64), inner as u64);
+            self
+        }
+
+        /// Scans each column of a matrix of `columns` columns, whose rows lie one behind the other, by itself.
+        pub fn columns(mut self, columns: usize) -> Self {
+            self.call.axis(None, columns as u64);
+            self
+        }
+
+        /// What stands left of the first element: of each row, by rows, and of what comes before the first head flag.
+        pub fn initial<T: ::bytemuck::Pod>(mut self, state: &T) -> Self {
+            self.call.initial(state);
+            self
+        }
+    };
+}
+#[cfg(any(feature = "cuda", feature = "cpu"))]
+pub(crate) use shape_methods;
+
 impl Call {
     pub fn new(defined: Defined) -> Self {
         Self {
