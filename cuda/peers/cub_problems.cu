@@ -1,10 +1,11 @@
 // CUB's calls for the problems of src/lab/workload.rs other than the flat scan of one type: what a program writes that has
 // CUB alone. Compiled once for each version, with the definitions of cub_scan.cu but for the element.
 //
-// Two of them need a word. Sums of narrow numbers in a wider type are there twice, those of halves that are stored as halves among
-// them: over a transform iterator, as CUB's documentation widens, and ("-wide-sum") over the array itself with an operator of the
-// wide type, from which CUB takes the type that it adds up in. Rows are there by DeviceSegmentedScan ("-segmented"), which is younger than version 3.0.1 and
-// gives each segment a block, and ("-computed-keys") by the sum by key over keys that are computed and not loaded.
+// Two of them need a word. Sums of narrow numbers in a wider type are there twice, those of halves that are stored as halves
+// among them: over transform iterators, as CUB's documentation widens, and ("-wide-sum") over the array itself with an operator
+// of the wide type, from which CUB takes the type that it adds up in. Rows are there by DeviceSegmentedScan ("-segmented"), which
+// is younger than version 3.0.1 and gives each segment a block, and ("-computed-keys") by the sum by key over keys that are
+// computed and not loaded.
 //
 // What is stored by rank is there in inclusive mode alone, as everywhere. The calls store the number of elements that they
 // keep, too, for which there is room in front of their temporary memory.
