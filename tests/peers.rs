@@ -275,7 +275,7 @@ mod with_peers {
     /// 0 to 4.
     fn small_numbers(element: ElementType, n: u64) -> Vec<i8> {
         let mixed = |place: u64| place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
-        let least = if element.is_signed() { -2 } else { 0 };
+        let least = if element.is_signed() || element.is_half() { -2 } else { 0 };
         (0..n).map(|place| least + (mixed(place) % 5) as i8).collect()
     }
 

@@ -674,7 +674,7 @@ fn splicing_fills_tables_checks_them_and_is_idempotent() {
     // Where a record is from: its header's day, commit, kernels and card.
     let header = &SweepSource::read_all(&reports).unwrap()[0].record.header;
     let (day, _) = header.date.split_once('T').unwrap();
-    let commit = header.program.git_commit.as_deref().map_or("–", |commit| &commit[..7]);
+    let commit = header.program.git_commit.as_deref().and_then(|commit| commit.get(..7)).unwrap_or("–");
     let (kernels, card) = (&header.program.kernels_sha256, &header.machine.gpu_digest);
     let row = format!("| [seeds-h100](reports/seeds-h100.jsonl.gz) | {day} | {commit} | {kernels} | {card} | ");
     assert!(filled.contains(&row), "{row} is not in\n{filled}");

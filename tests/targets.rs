@@ -157,7 +157,11 @@ fn a_record_that_reaches_everything_passes_and_every_target_has_figures() {
     // Six types, two modes, three figures.
     assert_eq!(at("256 MiB", Figure::Cold), 36);
     assert_eq!(at("4 GiB", Figure::Cold), 36);
-    assert_eq!(at("other types", Figure::Graph), 4 * 24);
+    // Four types at 24 sizes and two of halves at 22; six types at 24 sizes; two at six.
+    let alone = 4 * 24 + 2 * 22;
+    assert_eq!([Figure::Graph, Figure::Cold].map(|figure| at("other types", figure)), [alone, 2 * alone]);
+    assert_eq!([Figure::Graph, Figure::Cold].map(|figure| at("exclusive", figure)), [6 * 24, 2 * 6 * 24]);
+    assert_eq!([Figure::Graph, Figure::Cold].map(|figure| at("maximum", figure)), [2 * 6, 2 * 2 * 6]);
     assert_eq!(at("<= 64 KiB", Figure::Call), 6 * 9);
     // Four types, nine sizes, three ways to lie, three figures.
     assert_eq!(at("any offsets", Figure::Cold), 4 * 9 * 3 * 3);
@@ -173,6 +177,13 @@ fn one_figure_below_a_target_is_a_miss_that_names_it_its_peer_and_its_bound() {
     change(&mut record, SUBJECT, at, |figure| slower(figure, 1.2));
     let evaluation = evaluate(&[&record]);
     assert_eq!(missed(&evaluation), ["256 MiB, 100.0 % copy kernel"]);
+    // Of more misses than a screen has lines the worst.
+    let mut slow = record.clone();
+    for figure in slow.rows.iter_mut().filter(|row| row.subject == SUBJECT).filter_map(|row| row.cold.as_mut()) {
+        slower(figure, 9.0);
+    }
+    let text = evaluate(&[&slow]).text(false);
+    assert!(text.contains("Misses, of each target the worst first") && text.contains("--verbose lists them"), "{text}");
     let missed = outcome(&evaluation, "256 MiB", Figure::Cold);
     assert_eq!(missed.passed(), missed.findings.len() - 1);
     let worst = missed.worst().expect("it was measured");
@@ -391,7 +402,9 @@ mod command_line {
         let both = format!("{},{}", first.display(), second.display());
         let judged = lookback().args(["compare", "--sweep", "targets", "--record", &both]).assert().code(4);
         let text = String::from_utf8_lossy(&judged.get_output().stdout).into_owned();
-        assert!(text.contains("by 2 processes") && text.contains("--verbose lists them"), "{text}");
+        assert!(text.contains("by 2 processes") && text.contains("702 do not count: it was not measured"), "{text}");
+        // Where nothing was measured the table says so, and no list.
+        assert!(!text.contains("Misses, of each target"), "{text}");
         let document = folder.path().join("README.md");
         let marker = "<!-- lookback:begin targets-h200 -->\n<!-- lookback:end targets-h200 -->\n";
         std::fs::write(&document, marker).expect("a file");

@@ -4,7 +4,7 @@ use super::error::{Context as _, CudaError};
 use super::scanner::{Deed, Scanner};
 use crate::element::{ArrayElement, Defined, Element, Verb, WholeNumber};
 use crate::strategy::Mode;
-use crate::strategy::call::{Call, Lent, shape_methods};
+use crate::strategy::call::{Call, Lent, methods_without_arrays};
 use bytemuck::Pod;
 use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, SyncOnDrop, result};
 use std::sync::Arc;
@@ -74,7 +74,7 @@ impl<'a> Run<'a> {
         self
     }
 
-    shape_methods!();
+    methods_without_arrays!();
 
     /// Scans each run of equal neighbouring keys by itself.
     pub fn by_key<T: Element>(mut self, keys: &'a impl DevicePtr<T>) -> Self {
@@ -109,7 +109,7 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// The same, from the device's memory, as [`Self::final_state`] of an earlier run has left it: one state, or one a row.
+    /// What [`Self::initial`] names, from the device's memory, as [`Self::final_state`] of an earlier run has left it: one state, or one a row.
     pub fn initial_from<T: Pod>(mut self, states: &'a impl DevicePtr<T>) -> Self {
         let (address, elements) = self.lend(states);
         self.call.initial_state(Lent::states::<T>(address, elements));

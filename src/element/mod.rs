@@ -165,7 +165,7 @@ macro_rules! define_element_types {
     };
 }
 // The laboratory calls the public API for each type.
-#[cfg(feature = "lab")]
+#[cfg(all(feature = "lab", feature = "cuda"))]
 pub(crate) use element_types;
 
 element_types!(define_element_types {});

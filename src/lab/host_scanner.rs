@@ -21,7 +21,7 @@ use crate::element::{ArrayElement, Defined, Element, ElementType, Operator, Prob
 use crate::gpu::Gpu;
 use crate::lab::cpu_device::{CpuDevice, CpuSettings, Dealt, HostArray};
 use crate::lab::device::DeviceError;
-use crate::strategy::call::{Call, Lent, Prepared, shape_methods};
+use crate::strategy::call::{Call, Lent, Prepared, methods_without_arrays};
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Resolved, Tuning};
 use crate::strategy::{ConfigError, Mode, ScanConfig, StrategyChoice, check_lengths};
@@ -220,7 +220,7 @@ impl<'a> HostRun<'a> {
         self
     }
 
-    shape_methods!();
+    methods_without_arrays!();
 
     /// Scans each run of equal neighbouring keys by itself.
     pub fn by_key<T: Element>(mut self, keys: &[T]) -> Self {
@@ -252,7 +252,7 @@ impl<'a> HostRun<'a> {
         self
     }
 
-    /// The same, as [`Self::final_state`] of an earlier run has left it: one state, or one a row.
+    /// What [`Self::initial`] names, as [`Self::final_state`] of an earlier run has left it: one state, or one a row.
     pub fn initial_from<T: Pod>(mut self, states: &[T]) -> Self {
         let address = self.keep(HostArray::state(bytemuck::cast_slice(states)));
         self.call.initial_state(Lent::states::<T>(address, states.len()));

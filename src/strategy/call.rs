@@ -117,8 +117,8 @@ impl Prepared {
 }
 
 /// The methods of a run, on a GPU or over slices, that lend no array: they say how its [`Call`], `call`, goes through them.
-#[cfg(any(feature = "cuda", feature = "cpu"))]
-macro_rules! shape_methods {
+#[cfg(any(feature = "cuda", all(feature = "cpu", feature = "lab")))]
+macro_rules! methods_without_arrays {
     () => {
         /// Begins at the last element and ends at the first.
         pub fn reversed(mut self) -> Self {
@@ -164,8 +164,8 @@ macro_rules! shape_methods {
         }
     };
 }
-#[cfg(any(feature = "cuda", feature = "cpu"))]
-pub(crate) use shape_methods;
+#[cfg(any(feature = "cuda", all(feature = "cpu", feature = "lab")))]
+pub(crate) use methods_without_arrays;
 
 impl Call {
     pub fn new(defined: Defined) -> Self {

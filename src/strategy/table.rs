@@ -448,7 +448,7 @@ impl Strategy {
 
 impl ScanConfig {
     /// What to take where the user says nothing, for small, middle and large arrays: what did best for sums
-    /// on an H100 (the pictures of VT in reports/).
+    /// on an H100 (the pictures of VT in reports/h100/).
     ///
     /// A block of a small scan works alone, so short threads finish sooner; a large scan is bound by how
     /// many bytes are in flight and how seldom tiles wait for each other, so long threads win.

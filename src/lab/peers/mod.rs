@@ -6,7 +6,7 @@
 //!
 //! | peer | what runs |
 //! |---|---|
-//! | `cub-3.0.1`, `cub-3.5.0` | `cub::DeviceScan` with a count of 32 bits: the call as CUB documents it (`int num_items`), kernels with 32-bit offsets. In reverse by reverse iterators, by key `InclusiveSumByKey` and `ExclusiveSumByKey`, from narrow numbers into wide ones by a transform iterator, halves by one that makes `f32` of them and one that makes halves of sums, recurrences as compositions of maps, which a transform iterator loads from two arrays. What is stored by rank by `DeviceSelect::If`, `DevicePartition::Flagged`, `DeviceSelect::Unique`, `DeviceReduce::ReduceByKey` whose unique keys go to a discard iterator, `DeviceRunLengthEncode::Encode`, and for places of what is not 0 `DeviceSelect::Flagged` over a counting iterator; how many are kept is stored, too. Sorts by `DeviceRadixSort::SortKeys` and `SortPairs`, histograms of bytes by `DeviceHistogram::HistogramEven` |
+//! | `cub-3.0.1`, `cub-3.5.0` | `cub::DeviceScan` with a count of 32 bits: the call as CUB documents it (`int num_items`), kernels with 32-bit offsets. In reverse by reverse iterators, by key `InclusiveSumByKey` and `ExclusiveSumByKey`, from narrow numbers into wide ones by a transform iterator, halves by one that makes `f32` of them and one that makes halves of sums (the call without iterators adds them up in halves and rounds each time, so it is none), recurrences as compositions of maps, which a transform iterator loads from two arrays. What is stored by rank by `DeviceSelect::If`, `DevicePartition::Flagged`, `DeviceSelect::Unique`, `DeviceReduce::ReduceByKey` whose unique keys go to a discard iterator, `DeviceRunLengthEncode::Encode`, and for places of what is not 0 `DeviceSelect::Flagged` over a counting iterator; how many are kept is stored, too. Sorts by `DeviceRadixSort::SortKeys` and `SortPairs`, histograms of bytes by `DeviceHistogram::HistogramEven` |
 //! | `…-wide-sum` | from narrow numbers into wide ones, and of halves, without an iterator, by an operator of the wide type (`cuda::std::plus<T>`), in which CUB then adds up |
 //! | `…-computed-keys` | rows by the sums by key, whose keys are not loaded but computed: an element's index divided by the elements of a row |
 //! | `cub-3.5.0-segmented` | rows and segments between offsets by `cub::DeviceSegmentedScan`, which 3.0.1 does not have |
@@ -130,7 +130,7 @@ impl PeerScan {
         let has_segments = self.problem.needs_shape() || self.problem.has_runs();
         let operator = self.operator.unwrap_or(Operator::Sum);
         let segment_elements = has_segments.then_some(segment_elements);
-        Workload::new(self.problem, operator, self.input, self.element, segment_elements)
+        Workload::with_halves(self.problem, operator, self.input, self.element, segment_elements)
     }
 }
 
@@ -280,5 +280,20 @@ impl Peer {
     /// What the entry counts for an element: a scan 1, a copy its bytes.
     fn counted_bytes(&self, workload: Workload) -> u64 {
         if self.scan { 1 } else { workload.element().bytes() as u64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_have_a_workload_that_asks_for_their_peers() {
+        for element in [ElementType::F16, ElementType::BF16] {
+            let (problem, mode) = (ProblemKind::Flat, Mode::Inclusive);
+            let scan = PeerScan { problem, input: element, element, operator: Some(Operator::Sum), mode };
+            let workload = scan.workload(1).expect("sums of halves in f32");
+            assert_eq!(PeerScan::asked_by(workload, mode), Some(scan));
+        }
     }
 }

@@ -130,6 +130,7 @@ fn targets_reached(record: &SweepRecord, evaluation: &Evaluation) -> Table {
             show(outcome.median()),
             format!("{} of {}", outcome.passed(), outcome.findings.len()),
             or_dash(worst.map(Finding::title)),
+            or_dash(outcome.uncounted()),
             or_dash(bound),
         ]
     });
@@ -140,12 +141,22 @@ fn targets_reached(record: &SweepRecord, evaluation: &Evaluation) -> Table {
             format!("at most {}", targets::text::microseconds(outcome.target.most_us)),
             or_dash(outcome.found_us.map(targets::text::microseconds)),
         ];
-        row.resize(9, or_dash(None::<String>));
+        row.resize(10, or_dash(None::<String>));
         row
     });
     let rows = rows.chain(on_host);
-    let columns =
-        ["target", "verdict", "at least", "worst", "by process", "median", "reached", "worst at", "without waiting"];
+    let columns = [
+        "target",
+        "verdict",
+        "at least",
+        "worst",
+        "by process",
+        "median",
+        "reached",
+        "worst at",
+        "not counted",
+        "without waiting",
+    ];
     let sentinel = evaluation.sentinel.map_or(String::new(), |sentinel| format!(" {sentinel}"));
     let caption = format!(
         "Time of what a scan is compared with by its own, in the same rounds, by {}; \"without waiting\" is what the \

@@ -106,7 +106,7 @@ const OTHERS: &[ElementType] =
 const BACK_TO_BACK: &[Figure] = &[Figure::Graph];
 const BEHIND: &[Figure] = &[Figure::Behind];
 const COLD: &[Figure] = &[Figure::Cold];
-const ALONE: &[Figure] = &[Figure::Behind, Figure::Cold];
+const BEHIND_AND_COLD: &[Figure] = &[Figure::Behind, Figure::Cold];
 const CALLS: &[Figure] = &[Figure::Call];
 const DEVICE: &[Figure] = &[Figure::Graph, Figure::Behind, Figure::Cold];
 
@@ -141,11 +141,11 @@ pub const TARGETS: &[Target] = &[
     Target { place: "anywhere", figures: BEHIND, threshold: 1.05, ..SUMS },
     Target { place: "anywhere", figures: COLD, threshold: 1.05, ..SUMS },
     OF_OTHERS,
-    Target { figures: ALONE, threshold: 1.05, ..OF_OTHERS },
+    Target { figures: BEHIND_AND_COLD, threshold: 1.05, ..OF_OTHERS },
     EXCLUSIVE,
-    Target { figures: ALONE, threshold: 1.05, ..EXCLUSIVE },
+    Target { figures: BEHIND_AND_COLD, threshold: 1.05, ..EXCLUSIVE },
     MAXIMA,
-    Target { figures: ALONE, threshold: 1.05, ..MAXIMA },
+    Target { figures: BEHIND_AND_COLD, threshold: 1.05, ..MAXIMA },
     Target { place: SMALL.place, figures: BEHIND, threshold: 1.4, ..SMALL },
     Target { place: SMALL.place, figures: CALLS, threshold: 2.0, ..SMALL },
     Target {

@@ -6,6 +6,13 @@ use crate::text::wrapped;
 use std::fmt::{self, Write as _};
 
 impl Outcome {
+    /// How many figures do not count, whatever their ratio, and why the worst of them does not; nothing if all do.
+    pub fn uncounted(&self) -> Option<String> {
+        let mut problems = self.misses().filter_map(|finding| finding.problem.as_deref());
+        let why = problems.next()?;
+        Some(format!("{} do not count: {why}", 1 + problems.count()))
+    }
+
     /// Sentences on what the columns do not say: the worst place, what other processes found there, its bound.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
@@ -27,16 +34,12 @@ impl Outcome {
                 ));
             }
         }
-        let problems = self.misses().filter(|finding| finding.problem.is_some()).count();
-        if problems > 0 {
-            let why = self.misses().find_map(|finding| finding.problem.as_deref()).unwrap_or_default();
-            notes.push(format!("{problems} do not count: {why}"));
-        }
+        notes.extend(self.uncounted());
         let bounded = self.misses().filter(|finding| finding.bound.is_some()).count();
         if bounded > 0 {
             let near = self.misses().filter(|finding| finding.is_near_bound()).count();
             let percent = 100.0 * NEAR_BOUND;
-            notes.push(format!("of {bounded} misses with a bound {near} are within {percent:.0} % of it"));
+            notes.push(format!("of {bounded} misses with a bound {near} are at most {percent:.0} % slower than it"));
         }
         notes
     }
