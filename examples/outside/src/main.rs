@@ -150,11 +150,16 @@ mod tests {
     fn every_method_of_a_run_is_called() {
         const RUN: &str = include_str!("../../../src/cuda/run.rs");
         const HOST_RUN: &str = include_str!("../../../src/lab/host_scanner.rs");
+        // What both have of one macro.
+        const BOTH: &str = include_str!("../../../src/strategy/call.rs");
+        let (_, shared) = BOTH.split_once("macro_rules! methods_without_arrays").expect("there is a macro");
+        let (shared, _) = shared.split_once("\n}").expect("it ends");
         for (implementation, calls) in [(RUN, GPU), (HOST_RUN, HOST)] {
-            let methods = implementation.rsplit("Run<'a> {").next().expect("there is an implementation");
-            let names = methods.lines().filter_map(|line| line.strip_prefix("    pub fn ")?.split(['(', '<']).next());
-            let names: Vec<_> = names.collect();
-            assert!(names.contains(&"reversed"), "{names:?}");
+            let own = implementation.rsplit("Run<'a> {").next().expect("there is an implementation");
+            let own = own.lines().filter_map(|line| line.strip_prefix("    pub fn "));
+            let shared = shared.lines().filter_map(|line| line.trim_start().strip_prefix("pub fn "));
+            let names: Vec<_> = own.chain(shared).filter_map(|name| name.split(['(', '<']).next()).collect();
+            assert!(names.contains(&"reversed") && names.contains(&"input"), "{names:?}");
             for name in names {
                 assert!(calls.contains(&format!(".{name}(")), "nobody calls {name}");
             }
