@@ -5,8 +5,8 @@
 #     scripts/reproduce.sh FOLDER [NAME ...]      # names of the table below, all but tune and stress where none is given
 #
 # Needs an NVIDIA GPU with its driver, nvcc for the rivals (scripts/install-cuda.sh brings it), and the program of
-# `cargo build --release --features peers`. Seconds are about those of one H200 and a host of 16 cores, compilation included. The exit
-# code is 0 if all was measured and right, whatever is slower than before.
+# `cargo build --release --features peers`. Seconds are about those of one H200 and a host of 16 cores, compilation included; those of
+# the targets are estimated. The exit code is 0 if all was measured and right, whatever is slower than before.
 set -eu
 
 usage="usage: scripts/reproduce.sh FOLDER [NAME ...], from the folder of the repository; names: all of those in this script"

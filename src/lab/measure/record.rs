@@ -42,9 +42,9 @@
 //! - all times are those of *one* scan in nanoseconds, rounded to 0.1 ns,
 //! - cold times are what remains without `empty_frame_ns`, the median of the same queue with nothing between its
 //!   events, measured in the same rounds; `samples_ns` + `empty_frame_ns` are what the events said. The frame's
-//!   own figure stands in the `point` line. Times behind a foreign kernel are what remains without that kernel, likewise.
-//!   Records without the field were made before it was measured: their
-//!   cold times are what the events said,
+//!   own figure stands in the `point` line. Records without `empty_frame_ns` were made before it was
+//!   measured: their cold times are what the events said,
+//! - times behind a foreign kernel are what remains without that kernel, likewise,
 //! - `samples_ns` are all accepted samples in the order in which they were taken, each the mean of
 //!   `runs_per_sample` scans; samples at reduced clock are beside them in `reduced_clock_samples_ns`,
 //! - `gigabytes_per_second` is `bytes` / median, however many bytes were really moved: of a flat scan 2·n·size, else

@@ -7,7 +7,7 @@
 //! | peer | what runs |
 //! |---|---|
 //! | `cub-3.0.1`, `cub-3.5.0` | `cub::DeviceScan` with a count of 32 bits: the call as CUB documents it (`int num_items`), kernels with 32-bit offsets. In reverse by reverse iterators, by key `InclusiveSumByKey` and `ExclusiveSumByKey`, from narrow numbers into wide ones by a transform iterator, halves by one that makes `f32` of them and one that makes halves of sums (the call without iterators adds them up in halves and rounds each time, so it is none), recurrences as compositions of maps, which a transform iterator loads from two arrays. What is stored by rank by `DeviceSelect::If`, `DevicePartition::Flagged`, `DeviceSelect::Unique`, `DeviceReduce::ReduceByKey` whose unique keys go to a discard iterator, `DeviceRunLengthEncode::Encode`, and for places of what is not 0 `DeviceSelect::Flagged` over a counting iterator; how many are kept is stored, too. Sorts by `DeviceRadixSort::SortKeys` and `SortPairs`, histograms of bytes by `DeviceHistogram::HistogramEven` |
-//! | `…-wide-sum` | from narrow numbers into wide ones, and of halves, without an iterator, by an operator of the wide type (`cuda::std::plus<T>`), in which CUB then adds up |
+//! | `…-wide-sum` | sums of narrow numbers in wide ones, and of halves, without an iterator, by an operator of the wide type (`cuda::std::plus<T>`), in which CUB then adds up |
 //! | `…-computed-keys` | rows by the sums by key, whose keys are not loaded but computed: an element's index divided by the elements of a row |
 //! | `cub-3.5.0-segmented` | rows and segments between offsets by `cub::DeviceSegmentedScan`, which 3.0.1 does not have |
 //! | `…-64-bit-count` | the flat scans with a count of 64 bits (`size_t`), kernels with 64-bit offsets |
