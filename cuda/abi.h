@@ -97,6 +97,12 @@ enum lookback_tile_order {
   LOOKBACK_TILE_ORDER_STATIC = 1   // the block index: progress then rests on blocks starting in order
 };
 
+// Where the arrays begin.
+enum lookback_alignment {
+  LOOKBACK_ALIGNMENT_ANY = 0,     // anywhere
+  LOOKBACK_ALIGNMENT_VECTORS = 1  // input and output at a boundary of LOOKBACK_VECTOR_BYTES
+};
+
 // The choices that are compile-time constants on the GPU and run-time values on the CPU.
 struct lookback_config {
   lookback_u32 vt;             // values per thread, 1 ... 64
@@ -106,6 +112,7 @@ struct lookback_config {
   lookback_u32 composition;    // lookback_composition
   lookback_u32 descriptor;     // lookback_descriptor
   lookback_u32 tile_order;     // lookback_tile_order
+  lookback_u32 alignment;      // lookback_alignment
   lookback_u32 stages;         // tiles that a look-ahead block holds at one time, 1 ... 12; else 0
 };
 

@@ -9,7 +9,7 @@
 namespace lookback {
 
 template <u32 vt_, u32 block_threads_, u32 mode_, u32 pattern_, u32 composition_, u32 descriptor_, u32 tile_order_,
-          u32 stages_>
+          u32 alignment_, u32 stages_>
 struct constant_config {
   static constexpr u32 vt = vt_;
   static constexpr u32 block_threads = block_threads_;
@@ -18,6 +18,7 @@ struct constant_config {
   static constexpr u32 composition = composition_;
   static constexpr u32 descriptor = descriptor_;
   static constexpr u32 tile_order = tile_order_;
+  static constexpr u32 alignment = alignment_;
   static constexpr u32 stages = stages_;
 
   static constexpr bool is_fixed = true;
@@ -39,6 +40,7 @@ struct runtime_config {
   u32 composition;
   u32 descriptor;
   u32 tile_order;
+  u32 alignment;
   u32 stages;
 
   static constexpr bool is_fixed = false;
@@ -56,6 +58,7 @@ struct runtime_config {
         composition(config.composition),
         descriptor(config.descriptor),
         tile_order(config.tile_order),
+        alignment(config.alignment),
         stages(config.stages) {}
 };
 

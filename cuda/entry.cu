@@ -10,7 +10,7 @@
 
 using entry_config = lookback::constant_config<LOOKBACK_VT, LOOKBACK_BLOCK_THREADS, LOOKBACK_MODE, LOOKBACK_PATTERN,
                                                LOOKBACK_COMPOSITION, LOOKBACK_DESCRIPTOR, LOOKBACK_TILE_ORDER,
-                                               LOOKBACK_STAGES>;
+                                               LOOKBACK_ALIGNMENT, LOOKBACK_STAGES>;
 
 // An enumerator and no constant: those become variables of the module.
 #ifdef LOOKBACK_KERNEL_ALLOWS_NEXT_LAUNCH

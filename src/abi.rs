@@ -78,6 +78,9 @@ pub type lookback_descriptor = ::std::os::raw::c_uint;
 pub const LOOKBACK_TILE_ORDER_TICKET: lookback_tile_order = 0;
 pub const LOOKBACK_TILE_ORDER_STATIC: lookback_tile_order = 1;
 pub type lookback_tile_order = ::std::os::raw::c_uint;
+pub const LOOKBACK_ALIGNMENT_ANY: lookback_alignment = 0;
+pub const LOOKBACK_ALIGNMENT_VECTORS: lookback_alignment = 1;
+pub type lookback_alignment = ::std::os::raw::c_uint;
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
 pub struct lookback_config {
@@ -88,11 +91,12 @@ pub struct lookback_config {
     pub composition: lookback_u32,
     pub descriptor: lookback_u32,
     pub tile_order: lookback_u32,
+    pub alignment: lookback_u32,
     pub stages: lookback_u32,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_config"][::std::mem::size_of::<lookback_config>() - 32usize];
+    ["Size of lookback_config"][::std::mem::size_of::<lookback_config>() - 36usize];
     ["Alignment of lookback_config"][::std::mem::align_of::<lookback_config>() - 4usize];
     ["Offset of field: lookback_config::vt"][::std::mem::offset_of!(lookback_config, vt) - 0usize];
     ["Offset of field: lookback_config::block_threads"][::std::mem::offset_of!(lookback_config, block_threads) - 4usize];
@@ -101,7 +105,8 @@ const _: () = {
     ["Offset of field: lookback_config::composition"][::std::mem::offset_of!(lookback_config, composition) - 16usize];
     ["Offset of field: lookback_config::descriptor"][::std::mem::offset_of!(lookback_config, descriptor) - 20usize];
     ["Offset of field: lookback_config::tile_order"][::std::mem::offset_of!(lookback_config, tile_order) - 24usize];
-    ["Offset of field: lookback_config::stages"][::std::mem::offset_of!(lookback_config, stages) - 28usize];
+    ["Offset of field: lookback_config::alignment"][::std::mem::offset_of!(lookback_config, alignment) - 28usize];
+    ["Offset of field: lookback_config::stages"][::std::mem::offset_of!(lookback_config, stages) - 32usize];
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]

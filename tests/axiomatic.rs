@@ -54,7 +54,7 @@ mod kernels {
         Counter, Layout, Protocol, RingBarrier, Role, Sequences, Status, Step, StepKind, Task,
     };
     use lookback::strategy::plan::{Kernel, KernelConfig};
-    use lookback::strategy::{Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
+    use lookback::strategy::{Alignment, Composition, Descriptor, Mode, Pattern, Strategy, TileOrder};
     use std::collections::{BTreeSet, HashMap};
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Arc, LazyLock, Mutex, OnceLock};
@@ -82,6 +82,7 @@ mod kernels {
             composition: Composition::ScanThenPropagate,
             descriptor,
             tile_order,
+            alignment: Alignment::Any,
         };
         let mutant = if mutant.is_empty() { 0 } else { mutant_number(mutant) };
         let variant = Variant { mutant, ..Variant::default() };

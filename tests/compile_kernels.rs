@@ -18,7 +18,8 @@ use lookback::strategy::plan::{Kernel, KernelConfig, Plan, ScanRequest, Step};
 use lookback::strategy::ring::Ring;
 use lookback::strategy::tuning::{Gpu, Resolved, TunedConfiguration, Tuning, tuned_configurations};
 use lookback::strategy::{
-    Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, StrategyChoice, TileOrder,
+    Alignment, Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, StrategyChoice,
+    TileOrder,
 };
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget};
 use sha2::{Digest as _, Sha256};
@@ -47,9 +48,10 @@ impl Job {
     }
 
     fn describe(&self) -> String {
-        let KernelConfig { vt, block_threads, mode, pattern, composition, descriptor, tile_order } = self.config;
+        let KernelConfig { vt, block_threads, mode, pattern, composition, descriptor, tile_order, alignment } =
+            self.config;
         format!(
-            "{:<7} {:<19} {:<14} VT {vt:>2} x {block_threads:>4} {mode} {pattern} {composition} {descriptor} {tile_order}",
+            "{:<7} {:<19} {:<14} VT {vt:>2} x {block_threads:>4} {mode} {pattern} {composition} {descriptor} {tile_order} {alignment}",
             self.architecture.to_string(),
             self.kernel.name(),
             self.problem.to_string(),
@@ -97,13 +99,12 @@ fn kernels_of_strategies(
         let tile = u64::from(config.vt * config.block_threads);
         let problem = problem.into();
         let n = tile * tile + 1;
-        let request = ScanRequest {
-            problem,
-            ..ScanRequest::aligned(problem.instance().expect("numbers"), strategy, mode, config, n)
-        };
+        let aligned = ScanRequest::aligned(problem.instance().expect("numbers"), strategy, mode, config, n);
+        // Some have a kernel for arrays that begin at vectors and one for all others.
+        let requests =
+            [0, problem.input_bytes() as u32 % 16].map(|input_offset| ScanRequest { problem, input_offset, ..aligned });
         // Modes and descriptors that the instance does not have, grids that are too large.
-        let Ok(plan) = Plan::new(&request) else { continue };
-        for step in plan.steps {
+        for step in requests.iter().filter_map(|request| Plan::new(request).ok()).flat_map(|plan| plan.steps) {
             if step.kernel.is_cluster() && !architecture.has_clusters() {
                 continue;
             }
@@ -826,6 +827,7 @@ fn lookback_config() -> KernelConfig {
         composition,
         descriptor: Descriptor::Packed64,
         tile_order,
+        alignment: Alignment::Any,
     }
 }
 

@@ -14,7 +14,7 @@ use lookback::lab::dataset::Dataset;
 use lookback::lab::device::{Counters, Device, DeviceError, RunSettings};
 use lookback::strategy::plan::{Plan, ScanRequest};
 use lookback::strategy::{
-    Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder,
+    Alignment, Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -791,6 +791,22 @@ fn kernels_choose_by_configuration_and_not_by_preprocessor() {
             let path = entry.expect("it can be read").path();
             let text = std::fs::read_to_string(&path).expect("kernels are text");
             assert!(!text.contains("#if"), "{} has an #if", path.display());
+        }
+    }
+}
+
+#[test]
+fn arrays_at_vectors_have_a_kernel_of_their_own_where_blocks_run_once() {
+    let sum = Instance::new(ElementType::U32, Operator::Sum).expect("u32 has a sum");
+    for &strategy in Strategy::ALL {
+        for (input_offset, output_offset, alignment) in
+            [(0, 0, Alignment::Vectors), (16, 48, Alignment::Vectors), (4, 0, Alignment::Any), (0, 8, Alignment::Any)]
+        {
+            let aligned = request(sum, strategy, Mode::Inclusive, small_tile(4), 100);
+            let plan = Plan::new(&ScanRequest { input_offset, output_offset, ..aligned }).expect("it can be launched");
+            let is_apart = matches!(strategy, Strategy::SingleBlock | Strategy::SingleCluster | Strategy::OneWave);
+            let expected = if is_apart { alignment } else { Alignment::Any };
+            assert!(plan.steps.iter().all(|step| step.config.alignment == expected), "{strategy}, {input_offset}");
         }
     }
 }

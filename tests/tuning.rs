@@ -770,8 +770,13 @@ fn the_kernels_made_ahead_are_those_that_auto_runs() {
             let n = (1 << power) + (draw >> 48) % (1 << power);
             let tuning = Tuning::committed(Gpu { architecture, multiprocessors });
             for &instance in &instances {
-                let Resolved { strategy, config } = tuning.resolve(instance, n);
-                let request = ScanRequest::aligned(instance, strategy, Mode::Inclusive, config, n);
+                // At a boundary, or off one.
+                let bytes = instance.element().bytes() as u32;
+                let input_offset = (draw >> 20) as u32 % 2 * ((draw >> 8) as u32 % 16 / bytes * bytes);
+                let Resolved { strategy, config } =
+                    tuning.choose(StrategyChoice::Auto, instance.into(), n, None, [input_offset, 0]);
+                let aligned = ScanRequest::aligned(instance, strategy, Mode::Inclusive, config, n);
+                let request = ScanRequest { input_offset, ..aligned };
                 for step in Plan::new(&request).expect("auto's plans can be launched").steps {
                     assert!(made.contains(&step.key()), "{architecture}, {n} of {instance}: {strategy}, {config:?}");
                 }

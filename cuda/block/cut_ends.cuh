@@ -46,8 +46,9 @@ DEVICE cut_vectors tile<Problem, Config>::cuts(u64 count) const {
   cut_vectors cut;
   cut.tail = tile_has_tail ? static_cast<u32>(end) / width * width : 0;
   cut.has_tail = tile_has_tail && warp_index() == warp_of<width>(cut.tail);
-  cut.head = may_lead && first < 0 ? static_cast<u32>(-first) / width * width : 0;
-  const bool has_cut_head = may_lead ? first < 0 && static_cast<u32>(-first) % width != 0 : first < 0;
+  const bool has_lead = !begins_at_vectors() && first < 0;
+  cut.head = may_lead && has_lead ? static_cast<u32>(-first) / width * width : 0;
+  const bool has_cut_head = has_lead && (!may_lead || static_cast<u32>(-first) % width != 0);
   cut.has_head = has_cut_head && warp_index() == warp_of<width>(cut.head) && !(tile_has_tail && cut.tail == cut.head);
   return cut;
 }

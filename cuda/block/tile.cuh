@@ -76,7 +76,7 @@ struct tile {
   DEVICE tile(Config config_, storage_type& storage_, const lookback_launch& launch, u64 index, u64 step_)
       : config(config_), storage(storage_), step(step_) {
     tile_elements = static_cast<u64>(config.block_threads) * config.vt;
-    first = static_cast<i64>(index * step) - static_cast<i64>(launch.lead);
+    first = static_cast<i64>(index * step) - static_cast<i64>(begins_at_vectors() ? 0 : launch.lead);
   }
 
   // Whether the vectors of a row are scanned a word at a time. An access width that VT does not allow is compiled as
@@ -105,6 +105,9 @@ struct tile {
     first = other.first;
     items = other.items;
   }
+
+  // Whether both arrays do. Then a kernel is spared the code for those that begin elsewhere (`Shape::is_aligned_apart`).
+  DEVICE bool begins_at_vectors() const { return config.alignment == LOOKBACK_ALIGNMENT_VECTORS; }
 
   DEVICE bool spans_block() const { return config.composition == LOOKBACK_COMPOSITION_BLOCK; }
 
@@ -309,7 +312,7 @@ struct tile {
         constexpr u32 width = decltype(access)::value;
         constexpr bool is_full = is_full_vector<width>();
         constexpr bool is_realigned = from_stage && is_realigned_on_load<width>();
-        const u32 shift = is_realigned ? 0 : misaligned_elements<width>(output);
+        const u32 shift = is_realigned || begins_at_vectors() ? 0 : misaligned_elements<width>(output);
         if (shift != 0) {
           if constexpr (from_stage && is_full && !is_realigned) {
             store_realigned<width>(output, shift, launch.n, whole);
@@ -477,6 +480,9 @@ struct tile {
   DEVICE void load_realigned(const input_type* stage);
   template <u32 width>
   DEVICE void store_shifted_row(output_type* output, u32 row, u32 shift, u64 count);
+  template <u32 width>
+  DEVICE void load_shifted(const output_type* left, const output_type (&own)[width], u32 shift,
+                           output_type (&joined)[width]) const;
   template <u32 width>
   DEVICE void store_realigned(output_type* output, u32 shift, u64 count, bool whole);
   template <u32 width, u32 skipped_words>

@@ -19,7 +19,7 @@ use crate::gpu::Architecture;
 use crate::kernels::sources::{self, SourceMissing};
 use crate::strategy::plan::{Kernel, KernelConfig};
 use crate::strategy::ring::Ring;
-use crate::strategy::{Composition, ConfigError, Descriptor, Mode, Pattern, Strategy, TileOrder};
+use crate::strategy::{Alignment, Composition, ConfigError, Descriptor, Mode, Pattern, Strategy, TileOrder};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::ffi::CString;
@@ -606,6 +606,7 @@ fn definitions(kernel: Kernel, problem: Problem, config: &KernelConfig, stages: 
         ("COMPOSITION", config.composition as u32),
         ("DESCRIPTOR", config.descriptor as u32),
         ("TILE_ORDER", config.tile_order as u32),
+        ("ALIGNMENT", config.alignment as u32),
         ("STAGES", stages),
     ];
     // One kernel serves signed and unsigned where they agree bit for bit.
@@ -660,13 +661,14 @@ fn check_clusters(kernel: Kernel, architecture: Architecture) -> Result<(), Cuda
 
 /// What a kernel is, for messages.
 fn describe(kernel: Kernel, problem: Problem, config: &KernelConfig) -> String {
-    let KernelConfig { vt, block_threads, mode, pattern, composition, descriptor, tile_order } = *config;
+    let KernelConfig { vt, block_threads, mode, pattern, composition, descriptor, tile_order, alignment } = *config;
     let (mode, pattern): (Mode, Pattern) = (mode, pattern);
     let (composition, descriptor, tile_order): (Composition, Descriptor, TileOrder) =
         (composition, descriptor, tile_order);
+    let alignment: Alignment = alignment;
     format!(
         "kernel '{}' for {problem} (VT {vt}, {block_threads} threads, mode {mode}, pattern {pattern}, \
-         composition {composition}, descriptor {descriptor}, tile order {tile_order})",
+         composition {composition}, descriptor {descriptor}, tile order {tile_order}, alignment {alignment})",
         kernel.name()
     )
 }
@@ -698,6 +700,8 @@ mod tests {
         assert_eq!(Descriptor::Split as u32, abi::LOOKBACK_DESCRIPTOR_SPLIT);
         assert_eq!(TileOrder::Ticket as u32, abi::LOOKBACK_TILE_ORDER_TICKET);
         assert_eq!(TileOrder::Static as u32, abi::LOOKBACK_TILE_ORDER_STATIC);
+        assert_eq!(Alignment::Any as u32, abi::LOOKBACK_ALIGNMENT_ANY);
+        assert_eq!(Alignment::Vectors as u32, abi::LOOKBACK_ALIGNMENT_VECTORS);
     }
 
     #[test]
@@ -792,6 +796,7 @@ mod tests {
                 composition: Composition::ReduceThenScan,
                 descriptor: Descriptor::Packed64,
                 tile_order: TileOrder::Ticket,
+                alignment: Alignment::Any,
             };
             stages(kernel, sum.into(), &config, Architecture::HOPPER)
         };

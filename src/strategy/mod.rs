@@ -115,3 +115,13 @@ named! {
         Static = "static",
     }
 }
+
+named! {
+    /// Where the arrays begin that a kernel is compiled for.
+    pub enum Alignment as "alignment" {
+        /// Anywhere.
+        Any = "any",
+        /// Input and output at a boundary of 16 bytes.
+        Vectors = "vectors",
+    }
+}

@@ -4,7 +4,7 @@
 use super::config::access_width;
 use super::planner::Planner;
 use super::shape::{Shape, Tiling};
-use super::{Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
+use super::{Alignment, Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use crate::abi;
 use crate::element::{Instance, Problem, Verb};
 use crate::ranks::Hand;
@@ -212,10 +212,14 @@ impl Plan {
         if descriptor.holds() < bytes {
             return Err(ConfigError::DescriptorTooSmall { descriptor, bytes });
         }
-        let config =
-            KernelConfig { vt, block_threads, mode: request.mode, pattern, composition, descriptor, tile_order };
         // Tiles whose places are known to others, or a part of what the scan gives, are counted from the first element.
         let is_counted_from_first = is_reproducible || request.hand.is_some();
+        let are_aligned =
+            [request.input_offset, request.output_offset].iter().all(|offset| offset % abi::LOOKBACK_VECTOR_BYTES == 0);
+        let is_apart = shape.is_aligned_apart && problem.defined().is_none() && !is_counted_from_first;
+        let alignment = if is_apart && are_aligned { Alignment::Vectors } else { Alignment::Any };
+        let mode = request.mode;
+        let config = KernelConfig { vt, block_threads, mode, pattern, composition, descriptor, tile_order, alignment };
         Ok(Planner {
             shape,
             config,

@@ -2,7 +2,7 @@
 
 use super::config::access_width;
 use super::shape::{Blocks, Shape, Tiling};
-use super::{Composition, ConfigError, Descriptor, Kernel, Mode, Pattern, TileOrder, suggestion};
+use super::{Alignment, Composition, ConfigError, Descriptor, Kernel, Mode, Pattern, TileOrder, suggestion};
 use crate::abi;
 use crate::element::{Defined, Histogram, Instance, KeyBits, Problem, Verb};
 use crate::ranks::Hand;
@@ -100,6 +100,8 @@ pub struct KernelConfig {
     pub descriptor: Descriptor,
     /// How a block learns which tile is its own.
     pub tile_order: TileOrder,
+    /// Where the arrays begin.
+    pub alignment: Alignment,
 }
 
 impl KernelConfig {
@@ -114,6 +116,7 @@ impl KernelConfig {
             composition: self.composition as u32,
             descriptor: self.descriptor as u32,
             tile_order: self.tile_order as u32,
+            alignment: self.alignment as u32,
             stages,
         }
     }
@@ -125,6 +128,7 @@ impl KernelConfig {
             composition: Composition::ScanThenPropagate,
             descriptor: Descriptor::Packed64,
             tile_order: TileOrder::Ticket,
+            alignment: Alignment::Any,
             ..self
         }
     }

@@ -152,7 +152,7 @@ impl ScanConfig {
 mod tests {
     use super::*;
     use crate::element::{Definition, ElementType, Instance, Operator};
-    use crate::strategy::{Composition, Descriptor, Mode, Pattern, TileOrder};
+    use crate::strategy::{Alignment, Composition, Descriptor, Mode, Pattern, TileOrder};
 
     #[test]
     fn as_many_tiles_are_held_as_fit() {
@@ -165,6 +165,7 @@ mod tests {
                 composition: Composition::ReduceThenScan,
                 descriptor: Descriptor::Packed64,
                 tile_order: TileOrder::Ticket,
+                alignment: Alignment::Any,
             };
             let sums = Instance::new(ElementType::U32, Operator::Sum).unwrap();
             let ring = Ring::of((Kernel::Lookahead, sums.into(), config));

@@ -35,6 +35,9 @@ pub struct Shape {
     pub resident_blocks: Option<u32>,
     /// Whether it is for as many tiles as multiprocessors take at once.
     pub is_one_wave: bool,
+    /// Whether there is a kernel for arrays that begin at vectors, and one for all others. Blocks that run once wait for their
+    /// code, so that code which is not run costs them time, too.
+    pub is_aligned_apart: bool,
 }
 
 impl Shape {
@@ -64,6 +67,7 @@ impl Shape {
         helper_warps: HelperWarps::Always(0),
         resident_blocks: None,
         is_one_wave: false,
+        is_aligned_apart: false,
     };
     /// A block for each tile.
     pub(super) const TILED: Self = Self { tiling: Tiling::Patterned, ..Self::UNTILED };

@@ -306,6 +306,7 @@ strategies! {
         shape: Shape {
             kernels: &[Kernel::SingleBlock],
             blocks: Blocks::Single,
+            is_aligned_apart: true,
             ..Shape::TILED
         },
         is_reproducible: true,
@@ -331,6 +332,7 @@ strategies! {
             // There is about a block a multiprocessor, and the next launch's blocks find a place beside it.
             resident_blocks: Some(2),
             is_one_wave: true,
+            is_aligned_apart: true,
             ..Shape::SINGLE_PASS
         },
         fault_without_waiting: Some("counts_missing_as_nothing"),
@@ -403,6 +405,7 @@ strategies! {
         shape: Shape {
             kernels: &[Kernel::SingleCluster],
             blocks: Blocks::Cluster,
+            is_aligned_apart: true,
             ..Shape::TILED
         },
         fault_without_waiting: Some("cluster_totals_unawaited"),

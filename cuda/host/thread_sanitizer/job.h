@@ -128,7 +128,7 @@ bool read_job() {
       next.kernel = static_cast<u32>(read_number(key));
       u32* const config[] = {&next.config.vt,          &next.config.block_threads, &next.config.mode,
                              &next.config.pattern,     &next.config.composition,   &next.config.descriptor,
-                             &next.config.tile_order};
+                             &next.config.tile_order,  &next.config.alignment};
       for (u32* field : config) *field = static_cast<u32>(read_number(key));
       next.grid_blocks = read_number(key);
       next.input = static_cast<long long>(read_number(key));

@@ -26,6 +26,9 @@
 //! block_threads = 128
 //! ```
 //!
+//! One block or one cluster that would go round twice for a size has more threads than its row says, so that it goes round
+//! once: a warp more, half as many more, twice as many and so on, whichever is enough.
+//!
 //! **Which rows count** for an instance: its own; else the same type's with `sum`; else, for an integer, those of an
 //! integer of the same size; else the strategies of the widest type that the table has, by bytes, in the configurations
 //! that [`ScanConfig::suggested`] gives. So do narrow elements under another operator than the sum: a row's
@@ -44,6 +47,7 @@ pub use crate::gpu::Gpu;
 pub use table::{Evidence, RowFault, RunnerUp, Times, TuningError, TuningHeader, TuningRow, TuningRule, TuningTable};
 use table::{Fixed, LARGE, configured};
 
+use crate::abi;
 use crate::element::{ElementType, Instance, Operator, Problem};
 use crate::gpu::Architecture;
 use crate::strategy::plan::{KernelKey, Plan, ScanRequest, Step};
@@ -276,7 +280,7 @@ impl Tuning {
 
     /// What takes the place of `found` where an array begins off a boundary: a table's measurements are of arrays at one.
     fn off_boundary(&self, problem: Problem, found: Resolved, n: u64, offsets: [u32; 2]) -> Resolved {
-        const VECTOR: u32 = crate::abi::LOOKBACK_VECTOR_BYTES;
+        const VECTOR: u32 = abi::LOOKBACK_VECTOR_BYTES;
         /// From so many single bytes on, one wave takes longer to shift its tiles than look-ahead does.
         const BYTES_AHEAD: u64 = 2 << 20;
         let [input, output] = offsets.map(|offset| offset % VECTOR);
@@ -285,10 +289,8 @@ impl Tuning {
         }
         let (instance, bytes) = (problem.tuned_as(), problem.input_bytes() as u64);
         let other = match found.strategy {
-            // With what stands before the array in its first vector it is more than a tile, and what is shifted twice by one block
-            // takes longer than by a cluster: 2.3 µs and 1.7, 4 KiB of u16 on an H200.
-            Strategy::SingleBlock if n + u64::from(input) / bytes > found.config.tile_elements() => {
-                Some(self.resolved(instance, n, self.range_of(instance, n) + 1))
+            Strategy::SingleBlock | Strategy::SingleCluster => {
+                Some(self.with_lead(instance, n, u64::from(input) / bytes))
             }
             Strategy::OneWave if bytes == 1 && n > BYTES_AHEAD => {
                 Some(self.resolve(instance, LARGE)).filter(|large| large.strategy == Strategy::Lookahead)
@@ -340,6 +342,19 @@ impl Tuning {
         self.ranges_of(instance).partition_point(|range| range.up_to < n)
     }
 
+    /// The same for an array that begins `lead` elements behind a boundary: with them it may be more than a tile.
+    fn with_lead(&self, instance: Instance, n: u64, lead: u64) -> Resolved {
+        let range = self.range_of(instance, n);
+        let found = self.resolved(instance, n + lead, range);
+        let is_one_tile = n + lead <= found.config.tile_elements();
+        // What one block goes round for twice a cluster has sooner.
+        if found.strategy == Strategy::SingleBlock && !is_one_tile {
+            self.resolved(instance, n, range + 1)
+        } else {
+            found
+        }
+    }
+
     /// What one of its ranges has for `n` elements; behind the last one there is look-back.
     fn resolved(&self, instance: Instance, n: u64, range: usize) -> Resolved {
         let found = self.ranges_of(instance).get(range);
@@ -370,12 +385,17 @@ pub fn kernels_of(architecture: Architecture, instances: &[Instance], modes: &[M
             let ends: Vec<u64> = ranges.iter().map(|range| range.up_to.min(LARGE)).collect();
             let begins = std::iter::once(0).chain(ends.iter().copied());
             for n in begins.zip(&ends).flat_map(|(begin, &end)| sizes_between(begin, end)) {
-                let Resolved { strategy, config } = tuning.resolve(instance, n);
-                for &mode in modes {
-                    let Ok(plan) = Plan::new(&ScanRequest::aligned(instance, strategy, mode, config, n)) else {
-                        continue;
-                    };
-                    found.extend(plan.steps.iter().map(Step::key).filter(|&key| known.insert(key)));
+                // Both arrays at a boundary; the output off one; and the input, as far as can be.
+                let bytes = instance.element().bytes() as u32;
+                let most = abi::LOOKBACK_VECTOR_BYTES.saturating_sub(bytes);
+                for (input_offset, output_offset) in [(0, 0), (0, most), (most, 0)] {
+                    let Resolved { strategy, config } = tuning.with_lead(instance, n, u64::from(input_offset / bytes));
+                    for &mode in modes {
+                        let aligned = ScanRequest::aligned(instance, strategy, mode, config, n);
+                        let request = ScanRequest { input_offset, output_offset, ..aligned };
+                        let Ok(plan) = Plan::new(&request) else { continue };
+                        found.extend(plan.steps.iter().map(Step::key).filter(|&key| known.insert(key)));
+                    }
                 }
             }
         }
@@ -456,11 +476,11 @@ pub fn tuned_configurations() -> Vec<TunedConfiguration> {
     found
 }
 
-/// Both ends, and the powers of two between, which is where suggestions change.
+/// Both ends, and the powers of two and what lies halfway between, which is where suggestions change and tiles are full.
 fn sizes_between(below: u64, up_to: u64) -> BTreeSet<u64> {
     let powers = (0..=LARGE.ilog2()).map(|power| 1u64 << power);
     powers
-        .flat_map(|n| [n, n + 1])
+        .flat_map(|n| [n, n + 1, n + n / 2])
         .chain([below.saturating_add(1), up_to])
         .filter(|&n| below < n && n <= up_to)
         .collect()
@@ -649,7 +669,16 @@ mod tests {
         let one_block = at(element, 4096, [0, 0]);
         assert_eq!((one_block.strategy, one_block.config.tile_elements()), (Strategy::SingleBlock, 4096));
         // One element more than a tile, with what stands before the array.
-        assert_eq!(at(element, 4096, [1, 0]).strategy, Strategy::SingleCluster);
+        let wider = at(element, 4096, [1, 0]);
+        assert_eq!((wider.strategy, wider.config.tile_elements()), (Strategy::SingleBlock, 4096 + 512));
+        let threads = |n| at(element, n, [0, 0]).config.block_threads;
+        assert_eq!([4097, 4608, 4609, 6144, 6145, 8192].map(threads), [288, 288, 384, 384, 512, 512]);
+        let cluster = |n, offsets| {
+            let Resolved { strategy, config } = at(element, n, offsets);
+            assert_eq!(strategy, Strategy::SingleCluster, "{n}");
+            16 * config.tile_elements()
+        };
+        assert_eq!((cluster(65536, [0, 1]), cluster(65536, [1, 0])), (65536, 16 * 160 * 32));
         assert_eq!([at(element, 4096, [0, 1]), at(element, 4096, [16, 32]), at(element, 4095, [1, 0])], [one_block; 3]);
         assert_eq!(at(element, 4 << 20, [0, 0]).strategy, Strategy::OneWave);
         for offsets in [[1, 0], [0, 1]] {

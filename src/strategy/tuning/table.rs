@@ -1,9 +1,10 @@
 //! A tuning table as its file has it: reading, checking, writing.
 
+use crate::abi;
 use crate::element::{ElementType, Instance, Operator};
 use crate::gpu::{Architecture, Gpu};
 use crate::strategy::plan::{Plan, ScanRequest};
-use crate::strategy::{Composition, ConfigError, Mode, ScanConfig, Strategy, UnknownName};
+use crate::strategy::{Blocks, Composition, ConfigError, Mode, ScanConfig, Strategy, UnknownName};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -25,7 +26,23 @@ pub(super) fn configured(strategy: Strategy, fixed: Option<Fixed>, element_bytes
     match fixed {
         None => suggested,
         Some(Fixed { vt, block_threads, composition }) => {
-            ScanConfig { vt, block_threads, composition: composition.unwrap_or(suggested.composition), ..suggested }
+            let composition = composition.unwrap_or(suggested.composition);
+            let config = ScanConfig { vt, block_threads, composition, ..suggested };
+            // What one block or one cluster would go round for twice has a tile of more threads, if there can be so many: a warp
+            // more, half as many more, or twice as many and so on, so that few kernels do for all sizes.
+            let most_blocks = match strategy.row().shape.blocks {
+                Blocks::Single => 1,
+                Blocks::Cluster => u64::from(abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS),
+                Blocks::PerTile | Blocks::Persistent => return config,
+            };
+            const WARP: u32 = abi::LOOKBACK_WARP_LANES;
+            (0..=(abi::LOOKBACK_MAXIMUM_BLOCK_THREADS / block_threads).ilog2())
+                .map(|doublings| block_threads << doublings)
+                .flat_map(|threads| [threads, threads + WARP, threads + threads / 2 / WARP * WARP])
+                .filter(|&threads| threads <= abi::LOOKBACK_MAXIMUM_BLOCK_THREADS)
+                .map(|block_threads| ScanConfig { block_threads, ..config })
+                .find(|config| most_blocks * config.tile_elements() >= n)
+                .unwrap_or(config)
         }
     }
 }

@@ -285,7 +285,7 @@ fn write_step(text: &mut String, key: &str, step: &Step, resident_blocks: u32) {
     // Writing to a String cannot fail.
     let _ = writeln!(
         text,
-        "{key} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {stage_bytes} {}",
+        "{key} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {stage_bytes} {}",
         step.kernel as u32,
         config.vt,
         config.block_threads,
@@ -294,6 +294,7 @@ fn write_step(text: &mut String, key: &str, step: &Step, resident_blocks: u32) {
         config.composition,
         config.descriptor,
         config.tile_order,
+        config.alignment,
         grid_blocks(step, resident_blocks),
         place(step.input),
         place(step.output),
