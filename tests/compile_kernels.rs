@@ -362,6 +362,51 @@ fn columns_are_scanned_without_spills_on_the_oldest_architecture_and_on_hopper()
     report(&failures);
 }
 
+/// As `auto` takes them on Hopper: registers for as many blocks as a multiprocessor had when they were measured. A question asked
+/// of each vector, whether it is the tile's, once made loads wait for each other and took 221 registers for 128.
+#[test]
+fn tiles_of_whole_rows_leave_registers_for_other_blocks() {
+    let Some(compiler) = compiler("tiles_of_whole_rows_leave_registers") else { return };
+    const ROW: u64 = 8192;
+    let n = ROW << 13;
+    let mut most = BTreeMap::new();
+    for (kind, element, registers) in [
+        (ProblemKind::Rows, ElementType::F32, 80),
+        (ProblemKind::Rows, ElementType::BF16, 80),
+        (ProblemKind::Recurrence, ElementType::F32, 128),
+        (ProblemKind::ReverseRecurrence, ElementType::F32, 128),
+        (ProblemKind::Recurrence, ElementType::BF16, 128),
+    ] {
+        let operator = if kind == ProblemKind::Rows { Operator::Sum } else { Operator::Affine };
+        let workload = Workload::with_halves(kind, operator, element, element, Some(ROW)).expect("rows");
+        let problem = workload.problem(n);
+        let Resolved { strategy, config } =
+            Tuning::default().choose(StrategyChoice::Auto, problem, n, Some(ROW), [0, 0]);
+        let aligned = ScanRequest::aligned(workload.instance(), strategy, Mode::Inclusive, config, n);
+        let plan = Plan::new(&ScanRequest { problem, row: Some(ROW), ..aligned }).expect("it is offered");
+        let Step { kernel, problem, config, descriptors, .. } = plan.steps[0];
+        assert_eq!((kernel, descriptors), (Kernel::Lookback, 0), "tiles that wait for nobody: {problem}");
+        most.insert(
+            Job { kernel, problem, config, architecture: HOPPER }.describe(),
+            (registers, plan.steps[0].clone()),
+        );
+    }
+    let jobs: Vec<Job> = most
+        .values()
+        .map(|(_, Step { kernel, problem, config, .. })| Job {
+            kernel: *kernel,
+            problem: *problem,
+            config: *config,
+            architecture: HOPPER,
+        })
+        .collect();
+    let (listed, mut failures) = compile_all(&compiler, &jobs);
+    failures.extend(spills(&listed, |_| true));
+    let crowded = listed.iter().filter(|(job, resources)| resources.registers > most[&job.describe()].0);
+    failures.extend(crowded.map(|(job, resources)| format!("{}: {resources:?}", job.describe())));
+    report(&failures);
+}
+
 /// By look-back on every architecture, and as `auto` takes them on Hopper.
 #[test]
 #[ignore = "half a minute; .ci/run asks for it"]

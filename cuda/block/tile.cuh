@@ -127,8 +127,9 @@ struct tile {
   // Whether all elements of the tile are among the first `count` of the array.
   DEVICE bool lies_within(u64 count) const { return first >= 0 && static_cast<u64>(first) + step <= count; }
 
-  // Whether what stands so many elements from its first is the next tile's.
-  DEVICE bool is_beyond(i64 offset) const { return step != tile_elements && offset >= static_cast<i64>(step); }
+  // Whether a later tile's elements follow before its room ends; and whether these stand so many elements from its first.
+  DEVICE bool ends_early() const { return step != tile_elements; }
+  DEVICE bool is_beyond(i64 offset) const { return offset >= static_cast<i64>(step); }
 
   // Elements that may be read: an exclusive scan does not need the last one, and its caller need not have one.
   DEVICE u64 readable(const lookback_launch& launch) const {

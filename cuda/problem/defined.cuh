@@ -689,11 +689,12 @@ struct source_of_tile {
         is_whole(first_ >= 0 && static_cast<u64>(first_) + step_ <= count_),
         segments(launch_, first_) {
     const u64 end = static_cast<u64>(first) + step;
-    if (step != tile_elements && end < count) count = end;
+    if (ends_early() && end < count) count = end;
   }
 
-  // Whether what stands so many elements from its first is the next tile's.
-  DEVICE bool is_beyond(int offset) const { return step != tile_elements && static_cast<u32>(offset) >= step; }
+  // Whether a later tile's elements follow before its room ends; and whether these stand so many elements from its first.
+  DEVICE bool ends_early() const { return step != tile_elements; }
+  DEVICE bool is_beyond(int offset) const { return static_cast<u32>(offset) >= step; }
 
   DEVICE bool has(int offset) const {
     const i64 index = first + offset;
@@ -809,20 +810,21 @@ struct defined {
   DEVICE static void load_items(Tile& tile, const Source& source, Note note = {}) {
     with_run_elements<input_type>(tile.config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
-      const auto load_rows = [&](auto is_simple) {
+      const auto load_rows = [&](auto is_simple, auto ends_early) {
         const int first_offset = static_cast<int>(tile.template row_offset<width>(0));
         const int row_elements = static_cast<int>(tile.template row_elements<width>());
         LOOKBACK_UNROLL
         for (u32 row = 0; row < tile.config.vt / width; ++row) {
           own_state values[width];
           const int offset = first_offset + static_cast<int>(row) * row_elements;
-          u32 begins = 0;
-          if (source.is_beyond(offset)) {
+          // Lanes behind the tile's end load its first vector instead of none, so that no load waits for a branch.
+          const bool is_beyond = decltype(ends_early)::value != 0 && source.is_beyond(offset);
+          u32 begins = load_values<(decltype(is_simple)::value != 0)>(
+              source, is_beyond ? 0 : offset, values, [&](u32 j, u64 place, const inputs& loaded) { note(row * width + j, place, loaded); });
+          if (is_beyond) {
+            begins = 0;
             LOOKBACK_UNROLL
             for (u32 j = 0; j < width; ++j) values[j] = own_operator::identity();
-          } else {
-            begins = load_values<(decltype(is_simple)::value != 0)>(
-                source, offset, values, [&](u32 j, u64 place, const inputs& loaded) { note(row * width + j, place, loaded); });
           }
           if constexpr (are_marked<defined>()) {
             tile.items.set_each(row * width, values, begins);
@@ -832,11 +834,14 @@ struct defined {
           }
         }
       };
-      // A loop for each case, so that addresses of whole vectors are one address and constants.
-      if (is_simple<width>(source)) {
-        load_rows(constant<1>());
+      // A loop for each case, so that addresses of whole vectors are one address and constants. What is not simple asks for each
+      // element whether it is the tile's.
+      if (!is_simple<width>(source)) {
+        load_rows(constant<0>(), constant<0>());
+      } else if (source.ends_early()) {
+        load_rows(constant<1>(), constant<1>());
       } else {
-        load_rows(constant<0>());
+        load_rows(constant<1>(), constant<0>());
       }
     });
   }
@@ -875,7 +880,7 @@ struct defined {
       constexpr u32 width = decltype(access)::value;
       const i64 first_index = tile.first + tile.template row_offset<width>(0);
       const int row_elements = static_cast<int>(tile.template row_elements<width>());
-      const auto store_rows = [&](auto is_simple) {
+      const auto store_rows = [&](auto is_simple, auto ends_early) {
         LOOKBACK_UNROLL
         for (u32 row = 0; row < tile.config.vt / width; ++row) {
           state_type states[width];
@@ -883,21 +888,26 @@ struct defined {
           for (u32 j = 0; j < width; ++j) states[j] = tile.items.get(row * width + j);
           const i64 index = first_index + static_cast<int>(row) * row_elements;
           if constexpr (decltype(is_simple)::value != 0) {
-            if (!tile.is_beyond(index - tile.first)) store_run<width>(launch, index, 0, states, tile.config.mode);
+            const bool exists = decltype(ends_early)::value == 0 || !tile.is_beyond(index - tile.first);
+            if (exists) store_run<width>(launch, index, 0, states, tile.config.mode);
           } else {
             LOOKBACK_UNROLL
             for (u32 j = 0; j < width; ++j) {
               const i64 at = index + static_cast<int>(j);
-              const bool exists = at >= 0 && static_cast<u64>(at) < launch.n && !tile.is_beyond(at - tile.first);
+              const bool exists = at >= 0 && static_cast<u64>(at) < launch.n && !(tile.ends_early() && tile.is_beyond(at - tile.first));
               if (exists) store_run<1>(launch, at, j, states, tile.config.mode);
             }
           }
         }
       };
       if (tile.lies_within(launch.n) && vectors_of<width, outputs>::type::template are_storable<is_reversed>(launch, first_index)) {
-        store_rows(constant<1>());
+        if (tile.ends_early()) {
+          store_rows(constant<1>(), constant<1>());
+        } else {
+          store_rows(constant<1>(), constant<0>());
+        }
       } else {
-        store_rows(constant<0>());
+        store_rows(constant<0>(), constant<1>());
       }
       if (!Segments::has_states && launch.final_state != nullptr) store_final_state<width>(tile, launch, first_index, row_elements);
     });

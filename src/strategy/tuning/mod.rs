@@ -660,7 +660,19 @@ mod tests {
 
     #[test]
     fn arrays_off_a_boundary_are_scanned_by_what_shifts_them_sooner() {
-        let tuning = Tuning::default();
+        let row = |element: &str, up_to: &str, strategy: &str, vt: u32, block_threads: u32| {
+            row(element, &format!("{up_to}\nstrategy = \"{strategy}\"\nvt = {vt}\nblock_threads = {block_threads}"))
+        };
+        let rows = [
+            row("u8", "up_to = 8192", "single-block", 16, 256),
+            row("u8", "up_to = 65536", "single-cluster", 32, 128),
+            row("u8", "up_to = 8000000", "one-wave", 64, 256),
+            row("u8", "", "lookahead", 64, 512),
+            row("u16", "up_to = 8192", "single-block", 8, 256),
+            row("u16", "", "single-cluster", 32, 128),
+            row("i32", "", "one-wave", 16, 256),
+        ];
+        let tuning = Tuning::with_table(&table(&rows), Gpu::H100).unwrap();
         let at = |element: ElementType, n: u64, offsets: [u32; 2]| {
             let problem = Problem::accumulating(Operator::Sum, element, element).unwrap();
             tuning.choose(StrategyChoice::Auto, problem, n, None, offsets)
@@ -686,6 +698,9 @@ mod tests {
             assert_eq!(at(element, 1 << 20, offsets), at(element, 1 << 20, [0, 0]));
         }
         assert_eq!(at(ElementType::I32, 1 << 20, [4, 0]), at(ElementType::I32, 1 << 20, [0, 0]));
+        // As much as a block of 1024 threads has, and an element more.
+        let strategy = |offsets| at(ElementType::U16, 8192, offsets).strategy;
+        assert_eq!([[0, 0], [2, 0]].map(strategy), [Strategy::SingleBlock, Strategy::SingleCluster]);
     }
 
     #[test]
