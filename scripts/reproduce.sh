@@ -5,8 +5,8 @@
 #     scripts/reproduce.sh FOLDER [NAME ...]      # names of the table below, all but tune and stress where none is given
 #
 # Needs an NVIDIA GPU with its driver, nvcc for the rivals (scripts/install-cuda.sh brings it), and the program of
-# `cargo build --release --features peers`. Seconds are about those of one H200 and a host of 16 cores, compilation included; those of
-# the targets are estimated. The exit code is 0 if all was measured and right, whatever is slower than before.
+# `cargo build --release --features peers`. Seconds are about those of one H200, compilation by 16 cores included. The exit code
+# is 0 if all was measured and right, whatever is slower than before.
 set -eu
 
 usage="usage: scripts/reproduce.sh FOLDER [NAME ...], from the folder of the repository; names: all of those in this script"
@@ -18,17 +18,17 @@ lookback=${LOOKBACK:-target/release/lookback}
 
 # name, seconds, command
 all="selftest 20 sweep selftest
-size 220 sweep size
+size 190 sweep size
 between 70 sweep sweeps/between.toml
 types 40 sweep types
 vt 90 sweep vt
 seeds 20 sweep seeds
-problems 520 sweep problems
+problems 420 sweep problems
 columns 160 sweep sweeps/columns.toml
 compaction 500 sweep sweeps/compaction.toml
 sorting 180 sweep sweeps/sorting.toml
 moves 80 sweep sweeps/moves.toml
-targets 420 compare --sweep targets
+targets 380 compare --sweep targets
 copies 60 sweep sweeps/copies.toml
 tune 220 tune
 stress 150 stress --device cuda --problem all --runs 1M --seconds 90"
