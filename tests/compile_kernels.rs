@@ -100,9 +100,14 @@ fn kernels_of_strategies(
         let problem = problem.into();
         let n = tile * tile + 1;
         let aligned = ScanRequest::aligned(problem.instance().expect("numbers"), strategy, mode, config, n);
-        // Some have a kernel for arrays that begin at vectors and one for all others.
-        let requests =
-            [0, problem.input_bytes() as u32 % 16].map(|input_offset| ScanRequest { problem, input_offset, ..aligned });
+        // Some have a kernel for arrays that begin at vectors and one for all others, which has all of the code: elsewhere than on
+        // Hopper it stands for both.
+        let off = problem.input_bytes() as u32 % 16;
+        let requests = [if architecture == HOPPER { 0 } else { off }, off].map(|input_offset| ScanRequest {
+            problem,
+            input_offset,
+            ..aligned
+        });
         // Modes and descriptors that the instance does not have, grids that are too large.
         for step in requests.iter().filter_map(|request| Plan::new(request).ok()).flat_map(|plan| plan.steps) {
             if step.kernel.is_cluster() && !architecture.has_clusters() {

@@ -106,7 +106,7 @@ struct tile {
     items = other.items;
   }
 
-  // Whether both arrays do. Then a kernel is spared the code for those that begin elsewhere (`Shape::is_aligned_apart`).
+  // Whether both arrays begin at vectors. Then a kernel is spared the code for others (`Shape::is_aligned_apart`).
   DEVICE bool begins_at_vectors() const { return config.alignment == LOOKBACK_ALIGNMENT_VECTORS; }
 
   DEVICE bool spans_block() const { return config.composition == LOOKBACK_COMPOSITION_BLOCK; }

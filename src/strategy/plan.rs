@@ -216,7 +216,7 @@ impl Plan {
         let is_counted_from_first = is_reproducible || request.hand.is_some();
         let are_aligned =
             [request.input_offset, request.output_offset].iter().all(|offset| offset % abi::LOOKBACK_VECTOR_BYTES == 0);
-        let is_apart = shape.is_aligned_apart && problem.defined().is_none() && !is_counted_from_first;
+        let is_apart = shape.is_aligned_apart() && problem.defined().is_none() && !is_counted_from_first;
         let alignment = if is_apart && are_aligned { Alignment::Vectors } else { Alignment::Any };
         let mode = request.mode;
         let config = KernelConfig { vt, block_threads, mode, pattern, composition, descriptor, tile_order, alignment };

@@ -35,9 +35,6 @@ pub struct Shape {
     pub resident_blocks: Option<u32>,
     /// Whether it is for as many tiles as multiprocessors take at once.
     pub is_one_wave: bool,
-    /// Whether there is a kernel for arrays that begin at vectors, and one for all others. Blocks that run once wait for their
-    /// code, so that code which is not run costs them time, too.
-    pub is_aligned_apart: bool,
 }
 
 impl Shape {
@@ -67,12 +64,17 @@ impl Shape {
         helper_warps: HelperWarps::Always(0),
         resident_blocks: None,
         is_one_wave: false,
-        is_aligned_apart: false,
     };
     /// A block for each tile.
     pub(super) const TILED: Self = Self { tiling: Tiling::Patterned, ..Self::UNTILED };
     /// The same, and tiles meet through descriptors inside one launch.
     pub(super) const SINGLE_PASS: Self = Self { has_descriptors: true, ..Self::TILED };
+
+    /// Whether there is a kernel for arrays that begin at vectors, and one for all others: where threads load and store tiles
+    /// themselves. Code that is not run costs those time, too: registers, and blocks that run once wait for their code.
+    pub fn is_aligned_apart(&self) -> bool {
+        self.tiling != Tiling::Untiled && self.blocks != Blocks::Persistent
+    }
 
     /// Whether its kernels scan what a user has defined: tiles of several arrays.
     pub fn takes_arrays(&self) -> bool {

@@ -306,7 +306,6 @@ strategies! {
         shape: Shape {
             kernels: &[Kernel::SingleBlock],
             blocks: Blocks::Single,
-            is_aligned_apart: true,
             ..Shape::TILED
         },
         is_reproducible: true,
@@ -332,7 +331,6 @@ strategies! {
             // There is about a block a multiprocessor, and the next launch's blocks find a place beside it.
             resident_blocks: Some(2),
             is_one_wave: true,
-            is_aligned_apart: true,
             ..Shape::SINGLE_PASS
         },
         fault_without_waiting: Some("counts_missing_as_nothing"),
@@ -405,7 +403,6 @@ strategies! {
         shape: Shape {
             kernels: &[Kernel::SingleCluster],
             blocks: Blocks::Cluster,
-            is_aligned_apart: true,
             ..Shape::TILED
         },
         fault_without_waiting: Some("cluster_totals_unawaited"),

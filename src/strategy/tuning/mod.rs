@@ -342,14 +342,14 @@ impl Tuning {
         self.ranges_of(instance).partition_point(|range| range.up_to < n)
     }
 
-    /// The same for an array that begins `lead` elements behind a boundary: with them it may be more than a tile.
+    /// As [`Self::resolve`] for an array that begins `lead` elements behind a boundary: with them it may be more than a tile.
     fn with_lead(&self, instance: Instance, n: u64, lead: u64) -> Resolved {
         let range = self.range_of(instance, n);
         let found = self.resolved(instance, n + lead, range);
         let is_one_tile = n + lead <= found.config.tile_elements();
-        // What one block goes round for twice a cluster has sooner.
+        // What one block goes round for twice the next range has sooner.
         if found.strategy == Strategy::SingleBlock && !is_one_tile {
-            self.resolved(instance, n, range + 1)
+            self.resolved(instance, n + lead, range + 1)
         } else {
             found
         }
@@ -457,7 +457,11 @@ pub fn tuned_configurations() -> Vec<TunedConfiguration> {
             let Ok(instance) = Instance::new(row.element, row.operator) else { continue };
             let from = below.insert(instance, row.up_to.unwrap_or(u64::MAX)).unwrap_or(0);
             for n in sizes_between(from, row.up_to.unwrap_or(LARGE)) {
-                add(name, instance, row.strategy, row.config(n));
+                // And with as much in front of it as an array off a boundary may have.
+                let most_lead = u64::from(abi::LOOKBACK_VECTOR_BYTES) / row.element.bytes() as u64;
+                for config in [n, n + most_lead].map(|n| row.config(n)) {
+                    add(name, instance, row.strategy, config);
+                }
             }
         }
         for &element in if table.rules.is_empty() { &[][..] } else { ElementType::NUMBERS } {
@@ -536,6 +540,7 @@ mod tests {
     #[test]
     fn a_row_that_lies_is_refused_by_its_name() {
         let last = "strategy = \"lookback\"\nvt = 8\nblock_threads = 128";
+        let one_block = |threads: u32| format!("strategy = \"single-block\"\nvt = 16\nblock_threads = {threads}");
         let cases: &[(&[String], &str, &str)] = &[
             (&[row("i32", "strategy = \"lookforward\"")], "row 1 (i32 sum, without up_to)", "lookforward"),
             (&[row("i33", last)], "row 1", "i33"),
@@ -543,6 +548,12 @@ mod tests {
             (&[row("i32", "strategy = \"lookback\"\nvt = 65\nblock_threads = 128")], "row 1", "from 1 to 64"),
             (&[row("i32", "strategy = \"lookback\"\nvt = 8\nblock_threads = 100")], "row 1", "multiple of 32"),
             (&[row("i32", "strategy = \"lookback\"\nvt = 8")], "row 1", "belong together"),
+            // Nor is it given more threads so that it could be launched.
+            (&[row("i32", &one_block(0))], "row 1", "multiple of 32"),
+            (&[row("i32", &one_block(16))], "row 1", "multiple of 32"),
+            (&[row("i32", &one_block(100))], "row 1", "100"),
+            (&[row("i32", &one_block(2048))], "row 1", "2048"),
+            (&[row("i32", &format!("up_to = 4096\n{last}")), row("i32", &one_block(16))], "row 2", "multiple of 32"),
             (&[row("i32", "strategy = \"lookahead\"\nvt = 8\nblock_threads = 1024")], "row 1", "adds 128"),
             (&[row("f64", "strategy = \"lookahead\"\nvt = 64\nblock_threads = 896")], "row 1", "cannot hold a tile"),
             (

@@ -36,10 +36,16 @@ pub(super) fn configured(strategy: Strategy, fixed: Option<Fixed>, element_bytes
                 Blocks::PerTile | Blocks::Persistent => return config,
             };
             const WARP: u32 = abi::LOOKBACK_WARP_LANES;
-            (0..=(abi::LOOKBACK_MAXIMUM_BLOCK_THREADS / block_threads).ilog2())
+            const MOST: u32 = abi::LOOKBACK_MAXIMUM_BLOCK_THREADS;
+            // What no block can have is refused as it stands.
+            if !(WARP..=MOST).contains(&block_threads) || !block_threads.is_multiple_of(WARP) {
+                return config;
+            }
+            (0..=(MOST / block_threads).ilog2())
                 .map(|doublings| block_threads << doublings)
                 .flat_map(|threads| [threads, threads + WARP, threads + threads / 2 / WARP * WARP])
-                .filter(|&threads| threads <= abi::LOOKBACK_MAXIMUM_BLOCK_THREADS)
+                .filter(|&threads| threads <= MOST)
+                .chain([MOST])
                 .map(|block_threads| ScanConfig { block_threads, ..config })
                 .find(|config| most_blocks * config.tile_elements() >= n)
                 .unwrap_or(config)
