@@ -101,94 +101,39 @@ DEVICE void tile<Problem, Config>::load_realigned(const input_type* stage) {
   }
 }
 
-// What a warp stores of its part of a row, in elements from the vector of the output in which that part begins.
-struct shifted_extent {
-  u32 begin;
-  u32 end;
-
-  // As far as `begin` to `end` are among the first `count` elements of the output, with that vector at element `origin`.
-  DEVICE static shifted_extent within(u32 begin, u32 end, i64 origin, u64 count) {
-    const u32 missing = origin < 0 ? static_cast<u32>(-origin) : 0;
-    const i64 left = static_cast<i64>(count) - origin;
-    return {begin < missing ? missing : begin, left < static_cast<i64>(end) ? static_cast<u32>(left < 0 ? 0 : left) : end};
-  }
-
-  template <u32 width>
-  DEVICE bool has_vector(u32 offset) const { return offset >= begin && offset + width <= end; }
-
-  // The elements that are in no full vector are a lane's each: the first `width` lanes have those at the end, the next those
-  // at the beginning. `place`: where the lane's is, if it has one.
-  template <u32 width>
-  DEVICE bool has_end(u32 lane, u32& place) const {
-    const u32 last = end / width * width;
-    const u32 first = begin / width * width;
-    place = (lane < width ? last : first) + lane % width;
-    if (place < begin || place >= end) return false;
-    return lane < width || (lane < 2 * width && begin % width != 0 && first != last);
-  }
-};
-
-// Stores of a row the full vectors of the output, each joined from two neighbouring lanes' vectors that meet in shared memory,
-// and the elements at both ends one by one. What is left at the end of the warp's part is taken up by the next row where
-// that goes on right behind it.
+// A warp writes its part of a row to shared memory, `shift` elements above a vector boundary as in the output, and stores
+// the full vectors that it finds there. What is left at the end of a part is taken up by the next row where that goes on
+// right behind it; elsewhere it is stored element by element, as is what stands before the first full vector.
 template <class Problem, class Config>
 template <u32 width>
 DEVICE void tile<Problem, Config>::store_shifted_row(output_type* output, u32 row, u32 shift, u64 count) {
   const bool continues = row != 0 && !spans_block();
   const bool goes_on = row + 1 < config.vt / width && !spans_block();
+  output_type* const shifted = shifted_row<output_type>();
   const u32 lane = lane_index();
-  // The last lane's vector of the row before, and then the lanes' vectors.
-  output_type* const vectors = shifted_row<output_type>();
-  output_type own[width];
-  items.store(row * width, own);
-  memory::shared_store_vector<width>(vectors + (lane + 1) * width, own);
-  warp_barrier();  // the row is written
-  const i64 origin = first + row_offset<width>(row) - static_cast<i64>(lane * width + shift);
-  const u32 end = LOOKBACK_WARP_LANES * width + (goes_on ? 0 : shift);
-  const shifted_extent extent = shifted_extent::within(continues ? 0 : shift, end, origin, count);
-  if (extent.has_vector<width>(lane * width)) {
-    output_type joined[width];
-    load_shifted<width>(vectors + lane * width, own, shift, joined);
-    memory::store_vector_unsplit<width>(output + (origin + static_cast<i64>(lane * width)), joined);
+  const i64 row_first = first + row_offset<width>(row) - static_cast<i64>(lane * width);
+  LOOKBACK_UNROLL
+  for (u32 j = 0; j < width; ++j) {
+    memory::shared_store(shifted[shift + lane * width + j], Problem::store(items.get(row * width + j)));
   }
-  u32 place;
-  if (extent.has_end<width>(lane, place)) {
-    memory::store(output + (origin + static_cast<i64>(place)), memory::shared_load(vectors[width - shift + place]));
+  warp_barrier();  // the row is written
+  if (lane != 0 || continues) {
+    output_type vector[width];
+    memory::shared_load_vector<width>(shifted + lane * width, vector);
+    const i64 element = row_first + static_cast<i64>(lane * width) - static_cast<i64>(shift);
+    store_guarded_vector<width, false>(output, element, count, vector);
+  }
+  const bool is_tail = lane < shift;
+  output_type edge = Problem::store(Operator::identity());
+  if (lane < width) {
+    const u32 place = is_tail ? LOOKBACK_WARP_LANES * width + lane : lane;
+    edge = memory::shared_load(shifted[place]);
+    const i64 index = row_first + static_cast<i64>(place) - static_cast<i64>(shift);
+    const bool is_alone = is_tail ? !goes_on : !continues;
+    if (is_alone && index >= 0 && static_cast<u64>(index) < count) memory::store(output + index, edge);
   }
   warp_barrier();  // it is read: the next one may be written
-  if (goes_on && lane == LOOKBACK_WARP_LANES - 1) memory::shared_store_vector<width>(vectors, own);
-}
-
-// What stands `shift` elements before the lane's `own` vector, whose left neighbour is in shared memory.
-template <class Problem, class Config>
-template <u32 width>
-DEVICE void tile<Problem, Config>::load_shifted(const output_type* left, const output_type (&own)[width], u32 shift,
-                                                output_type (&joined)[width]) const {
-  if constexpr (is_full_vector<width>()) {
-    constexpr u32 bytes = sizeof(output_type);
-    const u32 skipped = LOOKBACK_VECTOR_BYTES - shift * bytes;
-    output_type neighbour[width];
-    memory::shared_load_vector<width>(left, neighbour);
-    u32 words[2 * vector_words];
-    memcpy(words, neighbour, sizeof(neighbour));
-    memcpy(words + vector_words, own, sizeof(own));
-    // By steps that the compiler knows, so that they stay in registers.
-    LOOKBACK_UNROLL
-    for (u32 step = vector_words / 2; step != 0 && step * sizeof(u32) >= bytes; step /= 2) {
-      const bool is_skipped = (skipped / sizeof(u32) & step) != 0;
-      LOOKBACK_UNROLL
-      for (u32 i = 0; i + step < 2 * vector_words; ++i) words[i] = is_skipped ? words[i + step] : words[i];
-    }
-    if constexpr (bytes < sizeof(u32)) {
-      const u32 selector = byte_selector(skipped % sizeof(u32));
-      LOOKBACK_UNROLL
-      for (u32 i = 0; i < vector_words; ++i) words[i] = select_bytes(words[i], words[i + 1], selector);
-    }
-    memcpy(joined, words, sizeof(joined));
-  } else {
-    LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) joined[j] = memory::shared_load(left[width - shift + j]);
-  }
+  if (goes_on && is_tail) memory::shared_store(shifted[lane], edge);
 }
 
 // Each lane joins two neighbouring vectors, its own and one that comes by shuffles from the next lane; so no row waits

@@ -482,9 +482,6 @@ struct tile {
   template <u32 width>
   DEVICE void store_shifted_row(output_type* output, u32 row, u32 shift, u64 count);
   template <u32 width>
-  DEVICE void load_shifted(const output_type* left, const output_type (&own)[width], u32 shift,
-                           output_type (&joined)[width]) const;
-  template <u32 width>
   DEVICE void store_realigned(output_type* output, u32 shift, u64 count, bool whole);
   template <u32 width, u32 skipped_words>
   DEVICE void store_realigned_words(output_type* output, u32 shift, u64 count, bool whole);

@@ -70,10 +70,10 @@ impl Shape {
     /// The same, and tiles meet through descriptors inside one launch.
     pub(super) const SINGLE_PASS: Self = Self { has_descriptors: true, ..Self::TILED };
 
-    /// Whether there is a kernel for arrays that begin at vectors, and one for all others: where threads load and store tiles
-    /// themselves. Code that is not run costs those time, too: registers, and blocks that run once wait for their code.
+    /// Whether there is a kernel for arrays that begin at vectors, and one for all others. Blocks that run once wait for their
+    /// code, so that code which is not run costs them time, too.
     pub fn is_aligned_apart(&self) -> bool {
-        self.tiling != Tiling::Untiled && self.blocks != Blocks::Persistent
+        matches!(self.blocks, Blocks::Single | Blocks::Cluster) || self.is_one_wave
     }
 
     /// Whether its kernels scan what a user has defined: tiles of several arrays.
