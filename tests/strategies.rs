@@ -796,7 +796,7 @@ fn kernels_choose_by_configuration_and_not_by_preprocessor() {
 }
 
 #[test]
-fn arrays_at_vectors_have_kernels_of_their_own_where_threads_load_and_store_tiles() {
+fn arrays_at_vectors_have_kernels_of_their_own_where_blocks_run_once() {
     let sum = Instance::new(ElementType::U32, Operator::Sum).expect("u32 has a sum");
     for &strategy in Strategy::ALL {
         for (input_offset, output_offset, alignment) in
@@ -804,8 +804,7 @@ fn arrays_at_vectors_have_kernels_of_their_own_where_threads_load_and_store_tile
         {
             let aligned = request(sum, strategy, Mode::Inclusive, small_tile(4), 100);
             let plan = Plan::new(&ScanRequest { input_offset, output_offset, ..aligned }).expect("it can be launched");
-            let is_apart =
-                !matches!(strategy.name(), "sequential" | "naive" | "hillis-steele" | "blelloch" | "lookahead");
+            let is_apart = matches!(strategy.name(), "single-block" | "single-cluster" | "one-wave");
             let expected = if is_apart { alignment } else { Alignment::Any };
             assert_eq!(plan.steps[0].config.alignment, expected, "{strategy}, {input_offset}");
         }
