@@ -374,7 +374,7 @@ fn tiles_of_whole_rows_leave_registers_for_other_blocks() {
     let Some(compiler) = compiler("tiles_of_whole_rows_leave_registers") else { return };
     const ROW: u64 = 8192;
     let n = ROW << 13;
-    let mut most = BTreeMap::new();
+    let mut most: Vec<(Job, u32)> = Vec::new();
     for (kind, element, registers) in [
         (ProblemKind::Rows, ElementType::F32, 80),
         (ProblemKind::Rows, ElementType::BF16, 80),
@@ -382,8 +382,7 @@ fn tiles_of_whole_rows_leave_registers_for_other_blocks() {
         (ProblemKind::ReverseRecurrence, ElementType::F32, 128),
         (ProblemKind::Recurrence, ElementType::BF16, 128),
     ] {
-        let operator = if kind == ProblemKind::Rows { Operator::Sum } else { Operator::Affine };
-        let workload = Workload::with_halves(kind, operator, element, element, Some(ROW)).expect("rows");
+        let workload = Workload::with_halves(kind, Operator::Sum, element, element, Some(ROW)).expect("rows");
         let problem = workload.problem(n);
         let Resolved { strategy, config } =
             Tuning::default().choose(StrategyChoice::Auto, problem, n, Some(ROW), [0, 0]);
@@ -391,24 +390,16 @@ fn tiles_of_whole_rows_leave_registers_for_other_blocks() {
         let plan = Plan::new(&ScanRequest { problem, row: Some(ROW), ..aligned }).expect("it is offered");
         let Step { kernel, problem, config, descriptors, .. } = plan.steps[0];
         assert_eq!((kernel, descriptors), (Kernel::Lookback, 0), "tiles that wait for nobody: {problem}");
-        most.insert(
-            Job { kernel, problem, config, architecture: HOPPER }.describe(),
-            (registers, plan.steps[0].clone()),
-        );
+        most.push((Job { kernel, problem, config, architecture: HOPPER }, registers));
     }
-    let jobs: Vec<Job> = most
-        .values()
-        .map(|(_, Step { kernel, problem, config, .. })| Job {
-            kernel: *kernel,
-            problem: *problem,
-            config: *config,
-            architecture: HOPPER,
-        })
-        .collect();
+    let jobs: Vec<Job> = most.iter().map(|&(job, _)| job).collect();
     let (listed, mut failures) = compile_all(&compiler, &jobs);
     failures.extend(spills(&listed, |_| true));
-    let crowded = listed.iter().filter(|(job, resources)| resources.registers > most[&job.describe()].0);
-    failures.extend(crowded.map(|(job, resources)| format!("{}: {resources:?}", job.describe())));
+    let is_crowded = |(job, resources): &&(Job, KernelResources)| {
+        most.iter().any(|(of, most)| of == job && resources.registers > *most)
+    };
+    failures
+        .extend(listed.iter().filter(is_crowded).map(|(job, resources)| format!("{}: {resources:?}", job.describe())));
     report(&failures);
 }
 

@@ -214,9 +214,11 @@ impl Plan {
         }
         // Tiles whose places are known to others, or a part of what the scan gives, are counted from the first element.
         let is_counted_from_first = is_reproducible || request.hand.is_some();
-        let are_aligned =
-            [request.input_offset, request.output_offset].iter().all(|offset| offset % abi::LOOKBACK_VECTOR_BYTES == 0);
-        let is_apart = shape.is_aligned_apart() && problem.defined().is_none() && !is_counted_from_first;
+        let offsets = [request.input_offset, request.output_offset];
+        let are_aligned = offsets.iter().all(|offset| offset % abi::LOOKBACK_VECTOR_BYTES == 0);
+        // An element that is a vector never lies off one, and its kernel has no code for that.
+        let may_lie_off = problem.access_bytes() < abi::LOOKBACK_VECTOR_BYTES as usize;
+        let is_apart = shape.is_aligned_apart() && may_lie_off && problem.defined().is_none() && !is_counted_from_first;
         let alignment = if is_apart && are_aligned { Alignment::Vectors } else { Alignment::Any };
         let mode = request.mode;
         let config = KernelConfig { vt, block_threads, mode, pattern, composition, descriptor, tile_order, alignment };
