@@ -1,14 +1,16 @@
 //! The column "GPU": each mutant in a process of its own.
 
-use crate::cuda::Compiler;
+use super::side_by_side::side_by_side;
 use crate::kernels::mutant::Mutant;
 use crate::lab::cuda::CudaDevice;
 use crate::lab::device::Device as _;
 use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Limits};
-use crate::lab::stress::gpu::{GpuStressSettings, StressCase, StressOutcome, child, compile};
+use crate::lab::stress::gpu::{GpuStressSettings, StressCase, StressOutcome, child};
 use crate::lab::stress::scan_case::problems_of_all;
 use crate::lab::workload::ProblemKind;
+use std::collections::HashMap;
 use std::path::PathBuf;
+use std::time::Instant;
 
 /// Different configurations of kernels that a mutant is tried in.
 pub const PALETTE_OF_MUTANT: u64 = 6;
@@ -33,6 +35,8 @@ pub(super) struct OnGpu {
     of_unmutated: Vec<ProblemKind>,
     pub(super) program: PathBuf,
     pub(super) gpu: String,
+    /// What was found in all at once.
+    cells: HashMap<&'static str, Cell>,
 }
 
 impl OnGpu {
@@ -40,7 +44,7 @@ impl OnGpu {
         let device = CudaDevice::open(0).map_err(|error| error.to_string())?;
         let program = child::program().map_err(|error| error.to_string())?;
         let (problems, of_unmutated) = (problems.to_vec(), problems.to_vec());
-        Ok(Self { problems, of_unmutated, program, gpu: device.description().name })
+        Ok(Self { problems, of_unmutated, program, gpu: device.description().name, cells: HashMap::new() })
     }
 
     fn settings(&self, mutant: Option<&'static Mutant>, limits: &Limits) -> GpuStressSettings {
@@ -54,28 +58,13 @@ impl OnGpu {
             _ => GpuStressSettings { runs: limits.schedules, palette: palette_of(limits.schedules), ..settings },
         }
     }
-}
 
-impl Detector for OnGpu {
-    /// Compiles what all will need on all processors; the processes take it from the cache.
-    fn prepare(&mut self, mutants: &[&'static Mutant], limits: &Limits) -> Result<(), String> {
-        let device = CudaDevice::open(0).map_err(|error| error.to_string())?;
-        let compiler = Compiler::new().map_err(|error| error.to_string())?;
-        let can_draw = |mutant: &&&'static Mutant| StressCase::can_draw(&self.problems, mutant);
-        let cases_of = |&mutant: &&'static Mutant| self.settings(Some(mutant), limits).palette_cases();
-        let shown: Vec<&'static Mutant> = mutants.iter().filter(can_draw).copied().collect();
-        let cases: Vec<StressCase> = shown.iter().flat_map(cases_of).collect();
-        if !shown.is_empty() {
-            self.of_unmutated = problems_of_all(&self.problems, &shown);
+    /// What stress in a process of its own finds.
+    fn ask(&self, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
+        if limits.are_over(Instant::now()) {
+            return Cell::NotRun { why: "the time was over before its turn".to_owned() };
         }
-        compile(&compiler, device.architecture(), &cases).map(|_| ()).map_err(|error| error.to_string())
-    }
-
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, CannotRun> {
-        if mutant.is_some_and(|mutant| !StressCase::can_draw(&self.problems, mutant)) {
-            return Ok(Cell::NotModelled { why: NOT_ON_ONE_GPU.to_owned() });
-        }
-        Ok(match child::stress_in_child(&self.program, &self.settings(mutant, limits), None) {
+        match child::stress_in_child(&self.program, &self.settings(mutant, limits), None) {
             Ok(report) => match report.verdict {
                 StressOutcome::Survived { runs } => Cell::Survived { runs, seconds: report.seconds },
                 StressOutcome::Killed { how, at_run, seed, seconds } => Cell::Killed {
@@ -87,7 +76,30 @@ impl Detector for OnGpu {
                 },
             },
             Err(error) => Cell::NotRun { why: error.to_string() },
-        })
+        }
+    }
+}
+
+impl Detector for OnGpu {
+    /// Most of a process's time is its start and its compiling: those of all mutants go on side by side, one a processor.
+    fn prepare(&mut self, mutants: &[&'static Mutant], limits: &Limits) -> Result<(), String> {
+        let can_draw = |mutant: &&'static Mutant| StressCase::can_draw(&self.problems, mutant);
+        let shown: Vec<&'static Mutant> = mutants.iter().copied().filter(can_draw).collect();
+        if !shown.is_empty() {
+            self.of_unmutated = problems_of_all(&self.problems, &shown);
+        }
+        let cells =
+            side_by_side(&shown, limits.threads, |mutant| (mutant.name.as_str(), self.ask(Some(mutant), limits)));
+        self.cells.extend(cells);
+        Ok(())
+    }
+
+    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, CannotRun> {
+        if mutant.is_some_and(|mutant| !StressCase::can_draw(&self.problems, mutant)) {
+            return Ok(Cell::NotModelled { why: NOT_ON_ONE_GPU.to_owned() });
+        }
+        let asked = mutant.and_then(|mutant| self.cells.remove(mutant.name.as_str()));
+        Ok(asked.unwrap_or_else(|| self.ask(mutant, limits)))
     }
 
     fn facts(&self) -> Facts {

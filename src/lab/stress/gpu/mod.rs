@@ -91,7 +91,9 @@ pub fn stress(
         let mut from_here = (index..).take(settings.palette.max(1) as usize).map(|index| settings.draw(index));
         from_here.find(|case| runs_on(case, architecture)).unwrap_or_else(|| settings.draw(index))
     };
-    run_cases(settings, &settings.palette_cases(), &next, progress)
+    // Most faults are found in the first configuration that shows them: the others need not be compiled.
+    let ahead = if settings.mutant.is_some() { Vec::new() } else { settings.palette_cases() };
+    run_cases(settings, &ahead, &next, progress)
 }
 
 /// Runs the case of a failure again, once with its own seed and then with others, until there are enough runs
@@ -182,30 +184,32 @@ fn run_cases(
     next: &dyn Fn(u64, Architecture) -> StressCase,
     progress: &mut dyn FnMut(&GpuStressProgress),
 ) -> Result<GpuStressReport, StressError> {
-    let before = Instant::now();
+    let begin = Instant::now();
     let mut harness = GpuHarness::open(settings)?;
-    harness.cubins = compile_all(&harness.compiler, harness.architecture, &kernels_of(ahead, harness.architecture)?)?;
-    let compile_seconds = before.elapsed().as_secs_f64();
+    harness.compile_missing(ahead)?;
+    let compile_seconds = begin.elapsed().as_secs_f64();
     let mut report =
         GpuStressReport { device: harness.name.clone(), compile_seconds, ..GpuStressReport::before(settings) };
-    let start = Instant::now();
     let enough = |report: &GpuStressReport| {
         let failures = if settings.mutant.is_some() { 1 } else { MOST_FAILURES };
         report.failures.len() >= failures
             || report.runs >= settings.runs
-            || settings.seconds.is_some_and(|seconds| start.elapsed().as_secs_f64() >= seconds)
+            || settings.seconds.is_some_and(|seconds| report.seconds >= seconds)
             || settings.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     };
     let mut is_fatal = false;
     while !is_fatal && !enough(&report) {
         let case = next(report.configurations, harness.architecture);
+        let before = Instant::now();
+        harness.compile_missing(std::slice::from_ref(&case))?;
+        report.compile_seconds += before.elapsed().as_secs_f64();
         let outcome = harness.run(&case, settings)?;
         is_fatal = outcome.is_fatal;
         report.runs += outcome.runs;
         report.elements += outcome.elements;
         report.delays += outcome.delays;
         report.configurations += 1;
-        report.seconds = start.elapsed().as_secs_f64();
+        report.seconds = begin.elapsed().as_secs_f64() - report.compile_seconds;
         if let Some(found) = outcome.found {
             let (at_run, seconds) = (report.runs, report.seconds);
             report.failures.push(StressFailure { found, at_run, seconds, case: case.to_string() });
@@ -280,6 +284,14 @@ impl GpuHarness {
         })
     }
 
+    /// Compiles those kernels of the cases that it has not yet.
+    fn compile_missing(&mut self, cases: &[StressCase]) -> Result<(), CudaError> {
+        let mut missing = kernels_of(cases, self.architecture)?;
+        missing.retain(|key| !self.cubins.contains_key(key));
+        self.cubins.extend(compile_all(&self.compiler, self.architecture, &missing)?);
+        Ok(())
+    }
+
     /// What the runs of a case load and must store.
     fn data_of(&mut self, case: &StressCase) -> Result<DataOfSizes, CudaError> {
         let (memory, stream, mode) = (&self.memory, &self.stream, case.request.mode);
@@ -311,13 +323,6 @@ impl GpuHarness {
 
     fn run(&mut self, case: &StressCase, settings: &GpuStressSettings) -> Result<CaseOutcome, CudaError> {
         self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
-        let missing: Vec<_> = kernels_of(std::slice::from_ref(case), self.architecture)?
-            .into_iter()
-            .filter(|key| !self.cubins.contains_key(key))
-            .collect();
-        for key in missing {
-            self.cubins.insert(key, compile_one(&self.compiler, self.architecture, key)?);
-        }
         let plans = case.plans()?;
         let data = self.data_of(case)?;
         let inputs = place_inputs(case, &data, &self.memory, &self.stream)?;
