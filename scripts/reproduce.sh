@@ -18,12 +18,12 @@ lookback=${LOOKBACK:-target/release/lookback}
 
 # name, seconds, command
 all="selftest 20 sweep selftest
-size 190 sweep size
+size 160 sweep size
 between 70 sweep sweeps/between.toml
-types 40 sweep types
-vt 90 sweep vt
-seeds 20 sweep seeds
-problems 420 sweep problems
+types 30 sweep types
+vt 70 sweep vt
+seeds 10 sweep seeds
+problems 490 sweep problems
 columns 160 sweep sweeps/columns.toml
 compaction 500 sweep sweeps/compaction.toml
 sorting 180 sweep sweeps/sorting.toml
