@@ -7,10 +7,11 @@ use assert_cmd::Command;
 use common::committed;
 use lookback::cpu::BlockOrder;
 use lookback::lab::stress::cpu::{Fault, run};
-use lookback::lab::stress::detector::{CannotRun, Limits};
+use lookback::lab::stress::detector::{CannotRun, Cell, Limits};
 use lookback::lab::stress::replay::{Replayed, replay};
 use lookback::lab::stress::search::{self, Search, shrink};
 use lookback::lab::stress::selection::select;
+use lookback::lab::stress::table::{KillTable, MutantOutcome, Row};
 use lookback::lab::stress::{Case, Disturbance, Kind, Memory, Mutant, PLAIN};
 use lookback::lab::trace::story::Story;
 use lookback::lab::workload::ProblemKind;
@@ -601,6 +602,31 @@ fn who_is_interrupted_while_a_detector_is_compiled_has_no_compiler_missing() {
     assert!(why.contains("interrupted") && !why.contains("was not asked"), "{why}");
     let table: serde_json::Value = serde_json::from_slice(&run.stdout).expect("JSON");
     assert_eq!(table["mutants"][0]["detectors"]["thread-sanitizer"]["why"], "interrupted");
+}
+
+#[test]
+fn who_is_killed_while_a_column_is_filled_keeps_what_was_found() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let table = folder.path().join("table.json");
+    let mut run = std::process::Command::new(assert_cmd::cargo::cargo_bin!("lookback"))
+        .args(["stress", "--mutants", "--detectors", "cpu-schedules", "--seconds", "1", "--quiet", "--output"])
+        .arg(&table)
+        .stdout(std::process::Stdio::null())
+        .spawn()
+        .expect("it runs");
+    let start = Instant::now();
+    while !table.exists() && start.elapsed() < Duration::from_secs(120) {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    run.kill().expect("it runs still");
+    run.wait().expect("it has ended");
+    let table = KillTable::from_json(&std::fs::read_to_string(&table).expect("it is written")).expect("a table");
+    let (asked, others): (Vec<_>, Vec<_>) = table.mutants.iter().partition(|row| row.was_asked());
+    assert!(asked.iter().any(|row| row.verdict == MutantOutcome::Killed), "nothing was found before the end");
+    assert!(!others.is_empty(), "all were asked within two seconds");
+    let interrupted =
+        |row: &Row| matches!(row.detectors.values().next(), Some(Cell::NotRun { why }) if why == "interrupted");
+    assert!(others.into_iter().all(interrupted));
 }
 
 #[test]

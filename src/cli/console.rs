@@ -133,6 +133,15 @@ impl Console {
         move |cost| progress.inc(cost)
     }
 
+    /// Names what was done and adds one to it, from any thread.
+    pub fn announcer(&self) -> impl Fn(String) + Sync + use<> {
+        let progress = self.progress.clone();
+        move |message| {
+            progress.set_message(message);
+            progress.inc(1);
+        }
+    }
+
     /// Takes the progress off the screen.
     pub fn end_progress(&mut self) {
         self.progress.finish_and_clear();

@@ -23,9 +23,10 @@ use crate::lab::stress::thread_sanitizer::{self, Job, ThreadSanitizer};
 use crate::lab::stress::{Case, Mutant, PLAIN};
 use crate::lab::trace::record::RecordedScan;
 use indicatif::HumanCount;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 /// How long a failing case is made smaller.
@@ -369,46 +370,31 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
     console.remark(&estimate(&chosen, mutants.len(), &limits));
     console.start_progress((detectors.len() * (mutants.len() + 1)) as u64);
     for (name, detector) in &mut detectors {
-        if let Ok(asked) = detector {
-            console.show_progress(format!("{name}: preparing"));
-            let is_asked = |mutant: &&Mutant| name.row().knows_problems || mutant.when.problems.is_empty();
-            let asked_about: Vec<_> = mutants.iter().copied().filter(is_asked).collect();
-            if let Err(why) = asked.prepare(&asked_about, &limits) {
-                *detector = Err(or_interrupted(why));
-            }
-        }
-        let mut runs = 0;
-        for row in &mut table.mutants {
-            console.show_progress(format!("{name} {}", row.name));
-            let mutant = Mutant::named(&row.name).map_err(usage)?;
-            let cell = if name.row().knows_problems || mutant.when.problems.is_empty() {
-                examine(detector, Some(mutant), &limits)?
-            } else {
-                Cell::NotRun { why: DRAWS_PLAIN_SCANS.to_owned() }
-            };
-            if let Cell::Killed { runs: more, .. } | Cell::Survived { runs: more, .. } = &cell {
-                runs += more;
-            }
-            row.set(*name, cell);
-            console.advance(1);
-        }
-        // Beside the mutants the kernels as they are, over as many runs as all of them had together, in the time asked for.
-        console.show_progress(format!("{name} unmutated"));
-        let limits = Limits { schedules: runs.max(arguments.runs), time: arguments.seconds, ..limits };
-        table.unmutated.insert(*name, examine(detector, None, &limits)?);
         if let Ok(detector) = detector {
             table.machine.extend(detector.facts());
         }
+        let column =
+            Column { name: *name, limits, output: arguments.output.as_deref(), earlier: earlier.as_ref(), console };
+        column.fill(detector, &mutants, &mut table, &mut there)?;
+        let runs = table.mutants.iter().filter_map(|row| row.detectors[name].runs()).sum();
+        // Beside the mutants the kernels as they are, over as many runs as all of them had together, in the time asked for.
+        console.show_progress(format!("{name} unmutated"));
+        let limits = Limits { schedules: arguments.runs.max(runs), time: arguments.seconds, ..limits };
+        let cell = match detector {
+            Ok(_) if limits.is_stopped() => Cell::NotRun { why: INTERRUPTED.to_owned() },
+            Ok(detector) => as_told(detector.examine_unmutated(&limits)?, &limits),
+            Err(why) => Cell::NotRun { why: why.clone() },
+        };
+        table.unmutated.insert(*name, cell);
         console.advance(1);
         // After each column: what was found is not lost if the rest is interrupted.
         if let Some(path) = &arguments.output {
             let (so_far, json) = with_columns(&table, earlier.as_ref());
-            if let Err(error) = replace(path, &json, &there) {
+            if let Err(error) = replace(path, json, &mut there) {
                 console.end_progress();
                 console.print(&so_far.text())?;
                 return Err(error);
             }
-            there = Some(json);
         }
     }
     console.end_progress();
@@ -486,31 +472,79 @@ const DRAWS_PLAIN_SCANS: &str = "it draws plain scans alone";
 /// Why nothing is known of what was not run when somebody ended the program.
 const INTERRUPTED: &str = "interrupted";
 
-fn examine(
-    detector: &mut Result<Box<dyn Detector>, String>,
-    mutant: Option<&'static Mutant>,
-    limits: &Limits,
-) -> Result<Cell, CliError> {
-    let is_stopped = || limits.stop.is_some_and(|stop| stop.load(Ordering::Relaxed));
-    let interrupted = || Cell::NotRun { why: INTERRUPTED.to_owned() };
-    Ok(match detector {
-        Ok(_) if is_stopped() => interrupted(),
-        Ok(detector) => match detector.examine(mutant, limits)? {
-            // It was not given the time to find anything.
-            Cell::Survived { .. } | Cell::NotRun { .. } if is_stopped() => interrupted(),
-            Cell::Survived { runs: 0, .. } => Cell::NotRun { why: "no run ended in the time asked for".to_owned() },
-            cell => cell,
-        },
-        Err(why) => Cell::NotRun { why: why.clone() },
-    })
+/// A detector's column of the table while it is filled.
+struct Column<'a> {
+    name: DetectorName,
+    limits: Limits,
+    output: Option<&'a Path>,
+    earlier: Option<&'a KillTable>,
+    console: &'a Console,
+}
+
+/// How often a column that is not full yet is kept: who is killed loses no more.
+const KEPT_EVERY: Duration = Duration::from_secs(2);
+
+impl Column<'_> {
+    /// Asks about the mutants, and puts what is found into the table and, now and then, into its file.
+    fn fill(
+        &self,
+        detector: &mut Result<Box<dyn Detector>, String>,
+        mutants: &[&'static Mutant],
+        table: &mut KillTable,
+        there: &mut Option<String>,
+    ) -> Result<(), CliError> {
+        let Self { name, limits, output, earlier, console } = *self;
+        let (asked, others): (Vec<&'static Mutant>, Vec<_>) =
+            mutants.iter().partition(|mutant| name.row().knows_problems || mutant.when.problems.is_empty());
+        // Until something is said of it; a detector that is not there says nothing.
+        let nothing = detector.as_ref().err().map_or(INTERRUPTED, String::as_str);
+        let places: HashMap<String, usize> =
+            table.mutants.iter().enumerate().map(|(place, row)| (row.name.clone(), place)).collect();
+        for (mutants, why) in [(&asked, nothing), (&others, DRAWS_PLAIN_SCANS)] {
+            for mutant in mutants {
+                table.mutants[places[&mutant.name]].set(name, Cell::NotRun { why: why.to_owned() });
+            }
+        }
+        let Ok(detector) = detector else { return Ok(console.advance(mutants.len() as u64)) };
+        console.advance(others.len() as u64);
+        console.show_progress(format!("{name}: preparing"));
+        let announce = console.announcer();
+        let state = Mutex::new((table, there, Instant::now()));
+        let found = |mutant: &'static Mutant, cell: Cell| {
+            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+            let (table, there, kept) = &mut *state;
+            table.mutants[places[&mutant.name]].set(name, as_told(cell, &limits));
+            announce(format!("{name} {}", mutant.name));
+            if let Some(path) = output.filter(|_| kept.elapsed() >= KEPT_EVERY) {
+                // What keeps it from being written is still there, and told, when the column is full.
+                let _ = replace(path, with_columns(table, earlier).1, there);
+                *kept = Instant::now();
+            }
+        };
+        Ok(detector.examine_all(&asked, &limits, &found)?)
+    }
+}
+
+/// What the table says for a detector's answer.
+fn as_told(cell: Cell, limits: &Limits) -> Cell {
+    match cell {
+        // It was not given the time to find anything.
+        Cell::Survived { .. } | Cell::NotRun { .. } if limits.is_stopped() => {
+            Cell::NotRun { why: INTERRUPTED.to_owned() }
+        }
+        Cell::Survived { runs: 0, .. } => Cell::NotRun { why: "no run ended in the time asked for".to_owned() },
+        cell => cell,
+    }
 }
 
 /// Writes the table where `there` was, which nobody else has changed.
-fn replace(path: &Path, json: &str, there: &Option<String>) -> Result<(), CliError> {
+fn replace(path: &Path, json: String, there: &mut Option<String>) -> Result<(), CliError> {
     if check_output(path)? != *there {
         return Err(CliError::OutputChanged { path: path.to_owned() });
     }
-    write_atomically(path, json.as_bytes()).map_err(CliError::from)
+    write_atomically(path, json.as_bytes())?;
+    *there = Some(json);
+    Ok(())
 }
 
 /// Refuses a place for the table where something else would be lost; the table that is there.

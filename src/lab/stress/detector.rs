@@ -26,21 +26,23 @@ pub enum CannotRun {
     },
 }
 
+/// Takes what a detector says of a mutant, from any thread.
+pub type Found<'a> = dyn Fn(&'static Mutant, Cell) + Sync + 'a;
+
 /// Looks for faults.
 pub trait Detector {
-    /// Looks at the kernels with a fault, or as they are.
+    /// Looks at kernels with one fault each, and says of each what it found as soon as it knows, in no particular order. Once
+    /// somebody asks it to stop, nothing more may be said of the others.
     ///
     /// # Errors
     /// When the machine cannot run what has to run.
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, CannotRun>;
+    fn examine_all(&mut self, mutants: &[&'static Mutant], limits: &Limits, found: &Found) -> Result<(), CannotRun>;
 
-    /// What is better done for all mutants at once, before the first of them is examined.
+    /// Looks at the kernels as they are, after those with faults.
     ///
     /// # Errors
-    /// When the detector cannot examine anything, with the reason.
-    fn prepare(&mut self, _: &[&'static Mutant], _: &Limits) -> Result<(), String> {
-        Ok(())
-    }
+    /// When the machine cannot run what has to run.
+    fn examine_unmutated(&mut self, limits: &Limits) -> Result<Cell, CannotRun>;
 
     /// What it ran on.
     fn facts(&self) -> Facts {
@@ -69,9 +71,14 @@ impl Limits {
         self.remaining(start).is_some_and(|time| time.is_zero())
     }
 
+    /// Whether somebody asks to stop.
+    pub fn is_stopped(&self) -> bool {
+        self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
     /// How long what began at `start` may go on, if that is limited.
     pub fn remaining(&self, start: Instant) -> Option<Duration> {
-        if self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+        if self.is_stopped() {
             return Some(Duration::ZERO);
         }
         self.time.map(|time| time.saturating_sub(start.elapsed()))
@@ -109,6 +116,14 @@ impl Cell {
     /// Whether the fault was found.
     pub const fn is_killed(&self) -> bool {
         matches!(self, Self::Killed { .. })
+    }
+
+    /// How many runs it made, if it was asked.
+    pub const fn runs(&self) -> Option<u64> {
+        match self {
+            Self::Killed { runs, .. } | Self::Survived { runs, .. } => Some(*runs),
+            Self::NotModelled { .. } | Self::NotRun { .. } => None,
+        }
     }
 
     /// How long it took, if it was asked.

@@ -3,7 +3,7 @@
 use super::side_by_side::side_by_side;
 use crate::lab::cpu_kernels::kernel_body;
 use crate::lab::stress::cpu::kernels_of;
-use crate::lab::stress::detector::{CannotRun, Cell, Detector, Limits};
+use crate::lab::stress::detector::{CannotRun, Cell, Detector, Found, Limits};
 use crate::lab::stress::scan_case::problems_of_all;
 use crate::lab::stress::search::{Search, search};
 use crate::lab::stress::{Case, Memory, Mutant};
@@ -30,13 +30,12 @@ impl OnCpu {
     }
 }
 
-impl Detector for OnCpu {
+impl OnCpu {
     /// Compiles the kernels that faults of other problems than the plain scan are looked for in, so that the time that a fault
     /// is given goes into runs; as long as these faults may take together.
-    fn prepare(&mut self, mutants: &[&'static Mutant], limits: &Limits) -> Result<(), String> {
+    fn compile(&mut self, mutants: &[&'static Mutant], limits: &Limits) {
         let of_problems = |mutant: &&&'static Mutant| !mutant.when.problems.is_empty();
-        let has_cases = |mutant: &&&'static Mutant| Case::can_draw(&self.problems, mutant);
-        let named: Vec<_> = mutants.iter().filter(of_problems).filter(has_cases).collect();
+        let named: Vec<_> = mutants.iter().filter(of_problems).collect();
         let seeds = (0..CASES_COMPILED).map(|number| limits.first_seed.wrapping_add(number));
         let cases = named.iter().flat_map(|mutant| {
             seeds.clone().map(|seed| Case::draw_of(&self.problems, Some(mutant), self.memory, seed))
@@ -47,7 +46,7 @@ impl Detector for OnCpu {
         let together = Limits { time: limits.time.map(|time| time * named.len() as u32), ..*limits };
         // Where one cannot be compiled, none can, and the search says why.
         let has_failed = AtomicBool::new(false);
-        side_by_side(&kernels, limits.threads, |(problem, kernel)| {
+        side_by_side(&kernels, limits, |(problem, kernel)| {
             let is_over = has_failed.load(Ordering::Relaxed) || together.are_over(start);
             if !is_over && kernel_body(problem, kernel, true).is_err() {
                 has_failed.store(true, Ordering::Relaxed);
@@ -57,13 +56,9 @@ impl Detector for OnCpu {
         if !named.is_empty() {
             self.of_unmutated = problems_of_all(&self.problems, mutants);
         }
-        Ok(())
     }
 
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, CannotRun> {
-        if mutant.is_some_and(|mutant| !Case::can_draw(&self.problems, mutant)) {
-            return Ok(Cell::NotModelled { why: "no case of the problems asked for can show the fault".to_owned() });
-        }
+    fn search(&self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, CannotRun> {
         let problems = if mutant.is_some() { &self.problems } else { &self.of_unmutated };
         let Search { found, passed, elapsed, .. } = search(problems, mutant, &[self.memory], *limits, &|_| {})?;
         let seconds = elapsed.as_secs_f64();
@@ -81,5 +76,26 @@ impl Detector for OnCpu {
                 Cell::Survived { runs, seconds }
             }
         })
+    }
+}
+
+impl Detector for OnCpu {
+    fn examine_all(&mut self, mutants: &[&'static Mutant], limits: &Limits, found: &Found) -> Result<(), CannotRun> {
+        let (shown, others): (Vec<&'static Mutant>, Vec<_>) =
+            mutants.iter().partition(|mutant| Case::can_draw(&self.problems, mutant));
+        let why = "no case of the problems asked for can show the fault";
+        others.into_iter().for_each(|mutant| found(mutant, Cell::NotModelled { why: why.to_owned() }));
+        self.compile(&shown, limits);
+        for mutant in shown {
+            if limits.is_stopped() {
+                break;
+            }
+            found(mutant, self.search(Some(mutant), limits)?);
+        }
+        Ok(())
+    }
+
+    fn examine_unmutated(&mut self, limits: &Limits) -> Result<Cell, CannotRun> {
+        self.search(None, limits)
     }
 }

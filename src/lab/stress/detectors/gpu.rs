@@ -4,13 +4,11 @@ use super::side_by_side::side_by_side;
 use crate::kernels::mutant::Mutant;
 use crate::lab::cuda::CudaDevice;
 use crate::lab::device::Device as _;
-use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Limits};
+use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Found, Limits};
 use crate::lab::stress::gpu::{GpuStressSettings, StressCase, StressOutcome, child};
 use crate::lab::stress::scan_case::problems_of_all;
 use crate::lab::workload::ProblemKind;
-use std::collections::HashMap;
 use std::path::PathBuf;
-use std::time::Instant;
 
 /// Different configurations of kernels that a mutant is tried in.
 pub const PALETTE_OF_MUTANT: u64 = 6;
@@ -20,8 +18,17 @@ pub fn palette_of(runs: u64) -> u64 {
     (runs / 2000).clamp(8, 128)
 }
 
-/// Why one GPU is not asked about a fault.
-pub(super) const NOT_ON_ONE_GPU: &str = "no case of the problems asked for can show the fault on one GPU";
+/// Those mutants that a case of these problems can show on one GPU; of the others it says that none can.
+pub(super) fn shown_on_one_gpu(
+    problems: &[ProblemKind],
+    mutants: &[&'static Mutant],
+    found: &Found,
+) -> Vec<&'static Mutant> {
+    let (shown, others): (Vec<_>, Vec<_>) = mutants.iter().partition(|mutant| StressCase::can_draw(problems, mutant));
+    let why = "no case of the problems asked for can show the fault on one GPU";
+    others.into_iter().for_each(|mutant| found(mutant, Cell::NotModelled { why: why.to_owned() }));
+    shown
+}
 
 /// The command that runs the case of a failure again.
 pub fn again(case: &str) -> String {
@@ -35,8 +42,6 @@ pub(super) struct OnGpu {
     of_unmutated: Vec<ProblemKind>,
     pub(super) program: PathBuf,
     pub(super) gpu: String,
-    /// What was found in all at once.
-    cells: HashMap<&'static str, Cell>,
 }
 
 impl OnGpu {
@@ -44,7 +49,7 @@ impl OnGpu {
         let device = CudaDevice::open(0).map_err(|error| error.to_string())?;
         let program = child::program().map_err(|error| error.to_string())?;
         let (problems, of_unmutated) = (problems.to_vec(), problems.to_vec());
-        Ok(Self { problems, of_unmutated, program, gpu: device.description().name, cells: HashMap::new() })
+        Ok(Self { problems, of_unmutated, program, gpu: device.description().name })
     }
 
     fn settings(&self, mutant: Option<&'static Mutant>, limits: &Limits) -> GpuStressSettings {
@@ -61,9 +66,6 @@ impl OnGpu {
 
     /// What stress in a process of its own finds.
     fn ask(&self, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
-        if limits.are_over(Instant::now()) {
-            return Cell::NotRun { why: "the time was over before its turn".to_owned() };
-        }
         match child::stress_in_child(&self.program, &self.settings(mutant, limits), None) {
             Ok(report) => match report.verdict {
                 StressOutcome::Survived { runs } => Cell::Survived { runs, seconds: report.seconds },
@@ -81,25 +83,18 @@ impl OnGpu {
 }
 
 impl Detector for OnGpu {
-    /// Most of a process's time is its start and its compiling: those of all mutants go on side by side, one a processor.
-    fn prepare(&mut self, mutants: &[&'static Mutant], limits: &Limits) -> Result<(), String> {
-        let can_draw = |mutant: &&'static Mutant| StressCase::can_draw(&self.problems, mutant);
-        let shown: Vec<&'static Mutant> = mutants.iter().copied().filter(can_draw).collect();
+    /// Most of a process's time is its start and its compiling: those of all mutants go on side by side.
+    fn examine_all(&mut self, mutants: &[&'static Mutant], limits: &Limits, found: &Found) -> Result<(), CannotRun> {
+        let shown = shown_on_one_gpu(&self.problems, mutants, found);
         if !shown.is_empty() {
             self.of_unmutated = problems_of_all(&self.problems, &shown);
         }
-        let cells =
-            side_by_side(&shown, limits.threads, |mutant| (mutant.name.as_str(), self.ask(Some(mutant), limits)));
-        self.cells.extend(cells);
+        side_by_side(&shown, limits, |mutant| found(mutant, self.ask(Some(mutant), limits)));
         Ok(())
     }
 
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, CannotRun> {
-        if mutant.is_some_and(|mutant| !StressCase::can_draw(&self.problems, mutant)) {
-            return Ok(Cell::NotModelled { why: NOT_ON_ONE_GPU.to_owned() });
-        }
-        let asked = mutant.and_then(|mutant| self.cells.remove(mutant.name.as_str()));
-        Ok(asked.unwrap_or_else(|| self.ask(mutant, limits)))
+    fn examine_unmutated(&mut self, limits: &Limits) -> Result<Cell, CannotRun> {
+        Ok(self.ask(None, limits))
     }
 
     fn facts(&self) -> Facts {

@@ -7,7 +7,7 @@ use crate::kernels::mutant::{Kind, Mutant};
 use crate::lab::axiomatic::extract::extract;
 use crate::lab::axiomatic::sequences::Sequences;
 use crate::lab::axiomatic::{loom_model, protocol};
-use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Limits};
+use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Found, Limits};
 use crate::strategy::plan::{Plan, ScanRequest};
 use crate::strategy::{Descriptor, Mode, ScanConfig, Strategy};
 use std::collections::HashMap;
@@ -159,8 +159,14 @@ impl OnModel {
 }
 
 impl Detector for OnModel {
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, CannotRun> {
-        Ok(self.check_all(mutant, limits))
+    fn examine_all(&mut self, mutants: &[&'static Mutant], limits: &Limits, found: &Found) -> Result<(), CannotRun> {
+        let rest = mutants.iter().take_while(|_| !limits.is_stopped());
+        rest.for_each(|mutant| found(mutant, self.check_all(Some(mutant), limits)));
+        Ok(())
+    }
+
+    fn examine_unmutated(&mut self, limits: &Limits) -> Result<Cell, CannotRun> {
+        Ok(self.check_all(None, limits))
     }
 
     fn facts(&self) -> Facts {

@@ -1,14 +1,12 @@
 //! The column "sanitizer": compute-sanitizer over a few runs of each mutant.
 
-use super::gpu::{NOT_ON_ONE_GPU, OnGpu};
+use super::gpu::{OnGpu, shown_on_one_gpu};
 use super::side_by_side::side_by_side;
 use crate::kernels::mutant::Mutant;
-use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Limits};
-use crate::lab::stress::gpu::StressCase;
+use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Found, Limits};
 use crate::lab::stress::gpu::sanitizer::{SanitizerReport, Tool, find, sanitize};
 use crate::lab::stress::scan_case::problems_of_all;
 use crate::lab::workload::ProblemKind;
-use std::collections::HashMap;
 use std::path::PathBuf;
 
 /// Runs of a mutant.
@@ -23,67 +21,42 @@ pub(super) struct UnderSanitizer {
     of_unmutated: Vec<ProblemKind>,
     program: PathBuf,
     gpu: String,
-    reports: HashMap<&'static str, Vec<Result<SanitizerReport, String>>>,
 }
 
 impl UnderSanitizer {
     pub(super) fn new(problems: &[ProblemKind]) -> Result<Self, String> {
         find().ok_or("compute-sanitizer was not found on the path, nor in CUDA_HOME or /usr/local/cuda")?;
         let OnGpu { problems, program, gpu, .. } = OnGpu::new(problems)?;
-        Ok(Self { of_unmutated: problems.clone(), problems, program, gpu, reports: HashMap::new() })
+        Ok(Self { of_unmutated: problems.clone(), problems, program, gpu })
     }
 
-    fn can_draw(&self, mutant: &'static Mutant) -> bool {
-        StressCase::can_draw(&self.problems, mutant)
-    }
-
-    /// All tools over all of `mutants`, some processes at once.
-    fn examine_all(
-        &self,
-        mutants: &[Option<&'static Mutant>],
-        runs: u64,
-        limits: &Limits,
-    ) -> Vec<(Option<&'static Mutant>, Result<SanitizerReport, String>)> {
-        let work: Vec<_> =
-            mutants.iter().flat_map(|&mutant| Tool::ALL.iter().map(move |&tool| (tool, mutant))).collect();
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        side_by_side(&work, processors.min(SANITIZERS_AT_ONCE), |(tool, mutant)| {
-            let problems = if mutant.is_some() { &self.problems } else { &self.of_unmutated };
-            let report = sanitize(&self.program, tool, problems, mutant, runs, limits);
-            (mutant, report.map_err(|error| error.to_string()))
-        })
+    /// What the tools say, one after the other until one of them reports something.
+    fn ask(&self, mutant: Option<&'static Mutant>, runs: u64, limits: &Limits) -> Cell {
+        let problems = if mutant.is_some() { &self.problems } else { &self.of_unmutated };
+        cell_of(
+            Tool::ALL.iter().map(|&tool| {
+                let report = sanitize(&self.program, tool, problems, mutant, runs, limits);
+                report.map_err(|error| error.to_string())
+            }),
+            limits.first_seed,
+        )
     }
 }
 
 impl Detector for UnderSanitizer {
-    /// Most of a process's time is its start: that of all goes on side by side.
-    fn prepare(&mut self, mutants: &[&'static Mutant], limits: &Limits) -> Result<(), String> {
-        let shown: Vec<&'static Mutant> = mutants.iter().copied().filter(|mutant| self.can_draw(mutant)).collect();
+    /// Most of a process's time is its start: those of all mutants go on side by side.
+    fn examine_all(&mut self, mutants: &[&'static Mutant], limits: &Limits, found: &Found) -> Result<(), CannotRun> {
+        let shown = shown_on_one_gpu(&self.problems, mutants, found);
         if !shown.is_empty() {
             self.of_unmutated = problems_of_all(&self.problems, &shown);
         }
-        let all: Vec<_> = shown.into_iter().map(Some).collect();
-        for (mutant, report) in self.examine_all(&all, SANITIZED_RUNS, limits) {
-            if let Some(mutant) = mutant {
-                self.reports.entry(&mutant.name).or_default().push(report);
-            }
-        }
+        let limits = Limits { threads: limits.threads.min(SANITIZERS_AT_ONCE), ..*limits };
+        side_by_side(&shown, &limits, |mutant| found(mutant, self.ask(Some(mutant), SANITIZED_RUNS, &limits)));
         Ok(())
     }
 
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, CannotRun> {
-        if mutant.is_some_and(|mutant| !self.can_draw(mutant)) {
-            return Ok(Cell::NotModelled { why: NOT_ON_ONE_GPU.to_owned() });
-        }
-        let reports = match mutant.and_then(|mutant| self.reports.remove(mutant.name.as_str())) {
-            Some(reports) => reports,
-            None => {
-                let runs = if mutant.is_some() { SANITIZED_RUNS } else { limits.schedules };
-                let reports = self.examine_all(&[mutant], runs, limits);
-                reports.into_iter().map(|(_, report)| report).collect()
-            }
-        };
-        Ok(cell_of(reports, limits.first_seed))
+    fn examine_unmutated(&mut self, limits: &Limits) -> Result<Cell, CannotRun> {
+        Ok(self.ask(None, limits.schedules, limits))
     }
 
     fn facts(&self) -> Facts {
@@ -91,29 +64,26 @@ impl Detector for UnderSanitizer {
     }
 }
 
-/// What the tools say together: the first error in the order of the tools, or how many runs all of them passed.
-fn cell_of(reports: Vec<Result<SanitizerReport, String>>, seed: u64) -> Cell {
-    let mut reports = match reports.into_iter().collect::<Result<Vec<_>, _>>() {
-        Ok(reports) => reports,
-        Err(why) => return Cell::NotRun { why },
-    };
-    reports.sort_by_key(|report| Tool::ALL.iter().position(|&tool| tool == report.tool));
-    let seconds = reports.iter().map(|report| report.seconds).sum();
-    let runs = reports.iter().map(|report| report.runs).min().unwrap_or(0);
-    if let Some(SanitizerReport { tool, errors: Some(errors), message, command, seconds, runs, .. }) =
-        reports.iter().find(|report| report.errors.is_some_and(|errors| errors > 0))
-    {
-        return Cell::Killed {
-            seed: Some(seed),
-            runs: *runs,
-            seconds: *seconds,
-            how: format!("{tool}, {errors} error(s): {message}"),
-            reproduce: Some(command.clone()),
+/// What the tools say together: the first error, or how many runs all of them passed. None is asked after one that reports.
+fn cell_of(reports: impl Iterator<Item = Result<SanitizerReport, String>>, seed: u64) -> Cell {
+    let (mut passed, mut total, mut silent) = (u64::MAX, 0.0, None);
+    for report in reports {
+        let SanitizerReport { tool, errors, message, command, seconds, runs, .. } = match report {
+            Ok(report) => report,
+            Err(why) => return Cell::NotRun { why },
         };
+        match errors {
+            None => silent = silent.or(Some(format!("{tool}: {message}"))),
+            Some(0) => (passed, total) = (passed.min(runs), total + seconds),
+            Some(errors) => {
+                let how = format!("{tool}, {errors} error(s): {message}");
+                return Cell::Killed { seed: Some(seed), runs, seconds, how, reproduce: Some(command) };
+            }
+        }
     }
-    match reports.iter().find(|report| report.errors.is_none()) {
-        Some(report) => Cell::NotRun { why: format!("{}: {}", report.tool, report.message) },
-        None => Cell::Survived { runs, seconds },
+    match silent {
+        Some(why) => Cell::NotRun { why },
+        None => Cell::Survived { runs: passed, seconds: total },
     }
 }
 
@@ -129,12 +99,12 @@ mod tests {
     #[test]
     fn one_tool_that_reports_kills_and_one_that_is_silent_is_no_pass() {
         let all = |errors: [Option<u64>; 2]| {
-            cell_of(vec![report(Tool::Memcheck, errors[0]), report(Tool::Racecheck, errors[1])], 7)
+            cell_of([report(Tool::Memcheck, errors[0]), report(Tool::Racecheck, errors[1])].into_iter(), 7)
         };
         assert!(matches!(all([Some(0), Some(0)]), Cell::Survived { runs: 24, .. }));
         assert!(matches!(all([Some(0), Some(3)]), Cell::Killed { how, .. } if how.contains("racecheck, 3")));
         assert!(matches!(all([Some(0), None]), Cell::NotRun { .. }));
         assert!(matches!(all([None, Some(1)]), Cell::Killed { .. }));
-        assert!(matches!(cell_of(vec![Err("no process".to_owned())], 7), Cell::NotRun { .. }));
+        assert!(matches!(cell_of([Err("no process".to_owned())].into_iter(), 7), Cell::NotRun { .. }));
     }
 }

@@ -2,9 +2,9 @@
 
 use super::side_by_side::side_by_side;
 use crate::lab::stress::Mutant;
-use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Limits};
+use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Found, Limits};
 use crate::lab::stress::thread_sanitizer::{Search, ThreadSanitizer, ThreadSanitizerError, search};
-use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What a case of ThreadSanitizer begins with on the command line.
 pub const THREAD_SANITIZER_CASE: &str = "thread-sanitizer ";
@@ -12,10 +12,8 @@ pub const THREAD_SANITIZER_CASE: &str = "thread-sanitizer ";
 /// Drawn cases in a program that ThreadSanitizer watches.
 pub(super) struct Sanitized {
     detector: ThreadSanitizer,
-    /// What is known of mutants, by their names.
-    cells: BTreeMap<&'static str, Cell>,
     /// Schedules of all mutants.
-    schedules: u64,
+    schedules: AtomicU64,
 }
 
 impl Sanitized {
@@ -24,12 +22,15 @@ impl Sanitized {
 
     pub(super) fn new() -> Result<Self, String> {
         let detector = ThreadSanitizer::new().map_err(|error| error.to_string())?;
-        Ok(Self { detector, cells: BTreeMap::new(), schedules: 0 })
+        Ok(Self { detector, schedules: AtomicU64::new(0) })
     }
 
     fn search(&self, mutant: Option<&'static Mutant>, limits: &Limits) -> Cell {
         // The kernels as they are over as many as all mutants together.
-        let enough = if mutant.is_some() { Self::SCHEDULES } else { self.schedules.max(Self::SCHEDULES) };
+        let enough = match mutant {
+            Some(_) => Self::SCHEDULES,
+            None => self.schedules.load(Ordering::Relaxed).max(Self::SCHEDULES),
+        };
         let limits = Limits { schedules: limits.schedules.min(enough), ..*limits };
         match search(&self.detector, mutant, limits) {
             Ok(Search { found: Some(found), schedules, elapsed }) => Cell::Killed {
@@ -46,38 +47,22 @@ impl Sanitized {
             Err(error) => Cell::NotRun { why: error.to_string() },
         }
     }
-
-    fn keep(&mut self, mutant: &'static Mutant, cell: Cell) {
-        if let Cell::Killed { runs, .. } | Cell::Survived { runs, .. } = cell {
-            self.schedules += runs;
-        }
-        self.cells.insert(&mutant.name, cell);
-    }
 }
 
 impl Detector for Sanitized {
     /// A process is one thread, and most mutants take one process.
-    fn prepare(&mut self, mutants: &[&'static Mutant], limits: &Limits) -> Result<(), String> {
+    fn examine_all(&mut self, mutants: &[&'static Mutant], limits: &Limits, found: &Found) -> Result<(), CannotRun> {
         let one_thread = Limits { threads: 1, ..*limits };
-        let cells = side_by_side(mutants, limits.threads, |mutant| (mutant, self.search(Some(mutant), &one_thread)));
-        for (mutant, cell) in cells {
-            self.keep(mutant, cell);
-        }
+        side_by_side(mutants, limits, |mutant| {
+            let cell = self.search(Some(mutant), &one_thread);
+            self.schedules.fetch_add(cell.runs().unwrap_or(0), Ordering::Relaxed);
+            found(mutant, cell);
+        });
         Ok(())
     }
 
-    fn examine(&mut self, mutant: Option<&'static Mutant>, limits: &Limits) -> Result<Cell, CannotRun> {
-        Ok(match mutant {
-            None => self.search(None, limits),
-            Some(mutant) => match self.cells.get(mutant.name.as_str()) {
-                Some(cell) => cell.clone(),
-                None => {
-                    let cell = self.search(Some(mutant), limits);
-                    self.keep(mutant, cell.clone());
-                    cell
-                }
-            },
-        })
+    fn examine_unmutated(&mut self, limits: &Limits) -> Result<Cell, CannotRun> {
+        Ok(self.search(None, limits))
     }
 
     fn facts(&self) -> Facts {
