@@ -505,7 +505,10 @@ impl Column<'_> {
                 table.mutants[places[&mutant.name]].set(name, Cell::NotRun { why: why.to_owned() });
             }
         }
-        let Ok(detector) = detector else { return Ok(console.advance(mutants.len() as u64)) };
+        let Ok(detector) = detector else {
+            console.advance(mutants.len() as u64);
+            return Ok(());
+        };
         console.advance(others.len() as u64);
         console.show_progress(format!("{name}: preparing"));
         let announce = console.announcer();
