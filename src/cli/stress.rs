@@ -375,7 +375,14 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
         }
         let column =
             Column { name: *name, limits, output: arguments.output.as_deref(), earlier: earlier.as_ref(), console };
-        column.fill(detector, &mutants, &mut table, &mut there)?;
+        let filled = column.fill(detector, &mutants, &mut table, &mut there);
+        let keep = |table: &KillTable, there: &mut Option<String>| match &arguments.output {
+            Some(path) => replace(path, with_columns(table, earlier.as_ref()).1, there),
+            None => Ok(()),
+        };
+        // What was found is not lost if the rest is interrupted.
+        let kept = keep(&table, &mut there);
+        filled?;
         let runs = table.mutants.iter().filter_map(|row| row.detectors[name].runs()).sum();
         // Beside the mutants the kernels as they are, over as many runs as all of them had together, in the time asked for.
         console.show_progress(format!("{name} unmutated"));
@@ -387,14 +394,10 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
         };
         table.unmutated.insert(*name, cell);
         console.advance(1);
-        // After each column: what was found is not lost if the rest is interrupted.
-        if let Some(path) = &arguments.output {
-            let (so_far, json) = with_columns(&table, earlier.as_ref());
-            if let Err(error) = replace(path, json, &mut there) {
-                console.end_progress();
-                console.print(&so_far.text())?;
-                return Err(error);
-            }
+        if let Err(error) = kept.and_then(|()| keep(&table, &mut there)) {
+            console.end_progress();
+            console.print(&with_columns(&table, earlier.as_ref()).0.text())?;
+            return Err(error);
         }
     }
     console.end_progress();
@@ -469,6 +472,8 @@ fn with_columns(table: &KillTable, earlier: Option<&KillTable>) -> (KillTable, S
 
 /// Why a detector is not asked about a fault of another problem.
 const DRAWS_PLAIN_SCANS: &str = "it draws plain scans alone";
+/// Why nothing is known of what has still to be asked about.
+const NOT_YET: &str = "not asked about yet";
 /// Why nothing is known of what was not run when somebody ended the program.
 const INTERRUPTED: &str = "interrupted";
 
@@ -481,7 +486,7 @@ struct Column<'a> {
     console: &'a Console,
 }
 
-/// How often a column that is not full yet is kept: who is killed loses no more.
+/// How often a column that is not full yet is kept, if something is found.
 const KEPT_EVERY: Duration = Duration::from_secs(2);
 
 impl Column<'_> {
@@ -497,7 +502,7 @@ impl Column<'_> {
         let (asked, others): (Vec<&'static Mutant>, Vec<_>) =
             mutants.iter().partition(|mutant| name.row().knows_problems || mutant.when.problems.is_empty());
         // Until something is said of it; a detector that is not there says nothing.
-        let nothing = detector.as_ref().err().map_or(INTERRUPTED, String::as_str);
+        let nothing = detector.as_ref().err().map_or(NOT_YET, String::as_str);
         let places: HashMap<String, usize> =
             table.mutants.iter().enumerate().map(|(place, row)| (row.name.clone(), place)).collect();
         for (mutants, why) in [(&asked, nothing), (&others, DRAWS_PLAIN_SCANS)] {
@@ -524,7 +529,16 @@ impl Column<'_> {
                 *kept = Instant::now();
             }
         };
-        Ok(detector.examine_all(&asked, &limits, &found)?)
+        let examined = detector.examine_all(&asked, &limits, &found);
+        if limits.is_stopped() {
+            let (table, ..) = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+            for row in &mut table.mutants {
+                if matches!(row.detectors.get(&name), Some(Cell::NotRun { why }) if why == NOT_YET) {
+                    row.set(name, Cell::NotRun { why: INTERRUPTED.to_owned() });
+                }
+            }
+        }
+        Ok(examined?)
     }
 }
 

@@ -28,9 +28,7 @@ impl OnCpu {
     pub(super) fn new(problems: &[ProblemKind], memory: Memory) -> Self {
         Self { problems: problems.to_vec(), of_unmutated: problems.to_vec(), memory }
     }
-}
 
-impl OnCpu {
     /// Compiles the kernels that faults of other problems than the plain scan are looked for in, so that the time that a fault
     /// is given goes into runs; as long as these faults may take together.
     fn compile(&mut self, mutants: &[&'static Mutant], limits: &Limits) {

@@ -1,6 +1,7 @@
 //! The column "GPU": each mutant in a process of its own.
 
 use super::side_by_side::side_by_side;
+use crate::cuda::Compiler;
 use crate::kernels::mutant::Mutant;
 use crate::lab::cuda::CudaDevice;
 use crate::lab::device::Device as _;
@@ -9,6 +10,10 @@ use crate::lab::stress::gpu::{GpuStressSettings, StressCase, StressOutcome, chil
 use crate::lab::stress::scan_case::problems_of_all;
 use crate::lab::workload::ProblemKind;
 use std::path::PathBuf;
+
+/// Processes that share the GPU. They take turns, and as long as the others have theirs a tile that waits goes on waiting: more of
+/// them, and it would wait longer than a tile may (`pace` in `gpu/settings.rs`).
+const PROCESSES_AT_ONCE: usize = 8;
 
 /// Different configurations of kernels that a mutant is tried in.
 pub const PALETTE_OF_MUTANT: u64 = 6;
@@ -47,6 +52,8 @@ pub(super) struct OnGpu {
 impl OnGpu {
     pub(super) fn new(problems: &[ProblemKind]) -> Result<Self, String> {
         let device = CudaDevice::open(0).map_err(|error| error.to_string())?;
+        // What no process could compile either.
+        Compiler::new().map_err(|error| error.to_string())?;
         let program = child::program().map_err(|error| error.to_string())?;
         let (problems, of_unmutated) = (problems.to_vec(), problems.to_vec());
         Ok(Self { problems, of_unmutated, program, gpu: device.description().name })
@@ -89,7 +96,8 @@ impl Detector for OnGpu {
         if !shown.is_empty() {
             self.of_unmutated = problems_of_all(&self.problems, &shown);
         }
-        side_by_side(&shown, limits, |mutant| found(mutant, self.ask(Some(mutant), limits)));
+        let limits = Limits { threads: limits.threads.min(PROCESSES_AT_ONCE), ..*limits };
+        side_by_side(&shown, &limits, |mutant| found(mutant, self.ask(Some(mutant), &limits)));
         Ok(())
     }
 

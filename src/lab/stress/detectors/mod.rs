@@ -31,7 +31,7 @@ pub struct DetectorRow {
     pub needs_gpu: bool,
     /// What a mutant took on average, 2026-11-23. Without a GPU on two cores: the first three over all at `--seconds 4`, the
     /// models over a sample of 60, with the kernels as they are. The last two on an H200's machine with 16 cores:
-    /// `gpu-stress` over all at `--seconds 1.2`, `compute-sanitizer` over 150.
+    /// `gpu-stress` over all at `--seconds 1.2`, one mutant at a time, `compute-sanitizer` over 150.
     pub seconds_a_mutant: f64,
     /// Whether it draws cases of problems other than plain scans.
     pub knows_problems: bool,

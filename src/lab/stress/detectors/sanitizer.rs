@@ -34,7 +34,7 @@ impl UnderSanitizer {
     fn ask(&self, mutant: Option<&'static Mutant>, runs: u64, limits: &Limits) -> Cell {
         let problems = if mutant.is_some() { &self.problems } else { &self.of_unmutated };
         cell_of(
-            Tool::ALL.iter().map(|&tool| {
+            Tool::ALL.iter().take_while(|_| !limits.is_stopped()).map(|&tool| {
                 let report = sanitize(&self.program, tool, problems, mutant, runs, limits);
                 report.map_err(|error| error.to_string())
             }),

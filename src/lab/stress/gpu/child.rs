@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 /// The hidden subcommand that runs one stress and prints its report as JSON.
 pub const SUBCOMMAND: &str = "stress-gpu";
 
-/// Seconds beyond its own limits that a process gets, for starting, compiling beside others, loading kernels and ending.
+/// Seconds beyond its own limits that a process gets, for starting, compiling beside others, loading kernels and ending. A launch
+/// that hangs it finds itself, sooner.
 const GRACE: Duration = Duration::from_secs(180);
 
 /// Arguments that make the subcommand run `settings`.
@@ -42,10 +43,11 @@ pub fn program() -> Result<PathBuf, StressError> {
         .map_err(|error| StressError::Process(format!("this program cannot find itself: {}", reason(&error))))
 }
 
-/// Runs `settings`, or a failure's case again, in a process of this program. A process that dies or does not end is a finding.
+/// Runs `settings`, or a failure's case again, in a process of this program. A process that dies is a finding.
 ///
 /// # Errors
-/// When the process cannot be started, or ends in order without a report: CUDA is missing, for example.
+/// When the process cannot be started, ends in order without a report (CUDA is missing, for example), or does not end: it may be
+/// compiling still.
 pub fn stress_in_child(
     program: &Path,
     settings: &GpuStressSettings,
@@ -90,7 +92,7 @@ pub fn stress_in_child(
     }
     let seconds = start.elapsed().as_secs_f64();
     let found = match status {
-        None => Finding::Hung { seconds },
+        None => return Err(StressError::Process(format!("it did not end within {seconds:.0} s"))),
         // Ended by a signal.
         Some(status) if status.code().is_none() => Finding::Crashed { message: status.to_string() },
         Some(status) => return Err(StressError::Process(format!("{status}: {}", read("errors").trim()))),

@@ -29,7 +29,7 @@ pub struct StressFailure {
     pub found: Finding,
     /// Runs before it was seen, all lanes and cases together.
     pub at_run: u64,
-    /// Seconds since the first launch.
+    /// Seconds from the first launch on, those of compiling left out.
     pub seconds: f64,
     /// The case, for [`reproduce`](super::reproduce).
     pub case: String,
@@ -39,8 +39,8 @@ pub struct StressFailure {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum StressOutcome {
-    /// Something was wrong, in the run `at_run`, so many seconds after the first launch; `seed` is what it was drawn
-    /// from.
+    /// Something was wrong, in the run `at_run`, so many seconds after the first launch, those of compiling left out; `seed` is
+    /// what it was drawn from.
     Killed { how: Finding, at_run: u64, seed: u64, seconds: f64 },
     /// Everything was right, so many times.
     Survived { runs: u64 },
@@ -67,7 +67,7 @@ pub struct GpuStressReport {
     pub kernels: u64,
     /// Seconds of it.
     pub compile_seconds: f64,
-    /// Seconds from the first launch on.
+    /// Seconds from the first launch on, those of compiling left out.
     pub seconds: f64,
     /// What went wrong.
     pub failures: Vec<StressFailure>,

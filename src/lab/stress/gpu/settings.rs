@@ -47,7 +47,8 @@ impl GpuStressSettings {
         };
         match (self.is_small, self.mutant) {
             (true, _) => pace(Scale::Small, 20_000, 300),
-            (false, Some(_)) => pace(Scale::Short, 50, 10),
+            // Beside other processes.
+            (false, Some(_)) => pace(Scale::Short, 100, 30),
             (false, None) => pace(Scale::Full, 2_000, 60),
         }
     }
