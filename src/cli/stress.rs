@@ -316,9 +316,10 @@ fn span(seconds: f64) -> String {
 
 fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &mut Console) -> Result<u8, CliError> {
     // Before anything runs: minutes would be spent for a table that has no place.
-    let mut there = arguments.output.as_deref().map(check_output).transpose()?.flatten();
+    let there = arguments.output.as_deref().map(check_output).transpose()?.flatten();
     let earlier = arguments.add.as_deref().map(read_table).transpose()?;
-    if let (Some(path), Some(text)) = (&arguments.output, &there)
+    let mut file = TableFile { path: arguments.output.as_deref(), there, earlier: earlier.as_ref() };
+    if let (Some(path), Some(text)) = (&arguments.output, &file.there)
         && earlier != KillTable::from_json(text).ok()
     {
         return Err(CliError::OutputHasResults { path: path.clone() });
@@ -373,15 +374,9 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
         if let Ok(detector) = detector {
             table.machine.extend(detector.facts());
         }
-        let column =
-            Column { name: *name, limits, output: arguments.output.as_deref(), earlier: earlier.as_ref(), console };
-        let filled = column.fill(detector, &mutants, &mut table, &mut there);
-        let keep = |table: &KillTable, there: &mut Option<String>| match &arguments.output {
-            Some(path) => replace(path, with_columns(table, earlier.as_ref()).1, there),
-            None => Ok(()),
-        };
+        let filled = fill_column(*name, detector, &mutants, &mut table, &mut file, &limits, console);
         // What was found is not lost if the rest is interrupted.
-        let kept = keep(&table, &mut there);
+        let kept = file.keep(&table);
         filled?;
         let runs = table.mutants.iter().filter_map(|row| row.detectors[name].runs()).sum();
         // Beside the mutants the kernels as they are, over as many runs as all of them had together, in the time asked for.
@@ -394,7 +389,7 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
         };
         table.unmutated.insert(*name, cell);
         console.advance(1);
-        if let Err(error) = kept.and_then(|()| keep(&table, &mut there)) {
+        if let Err(error) = kept.and_then(|()| file.keep(&table)) {
             console.end_progress();
             console.print(&with_columns(&table, earlier.as_ref()).0.text())?;
             return Err(error);
@@ -477,69 +472,59 @@ const NOT_YET: &str = "not asked about yet";
 /// Why nothing is known of what was not run when somebody ended the program.
 const INTERRUPTED: &str = "interrupted";
 
-/// A detector's column of the table while it is filled.
-struct Column<'a> {
-    name: DetectorName,
-    limits: Limits,
-    output: Option<&'a Path>,
-    earlier: Option<&'a KillTable>,
-    console: &'a Console,
-}
-
 /// How often a column that is not full yet is kept, if something is found.
 const KEPT_EVERY: Duration = Duration::from_secs(2);
 
-impl Column<'_> {
-    /// Asks about the mutants, and puts what is found into the table and, now and then, into its file.
-    fn fill(
-        &self,
-        detector: &mut Result<Box<dyn Detector>, String>,
-        mutants: &[&'static Mutant],
-        table: &mut KillTable,
-        there: &mut Option<String>,
-    ) -> Result<(), CliError> {
-        let Self { name, limits, output, earlier, console } = *self;
-        let (asked, others): (Vec<&'static Mutant>, Vec<_>) =
-            mutants.iter().partition(|mutant| name.row().knows_problems || mutant.when.problems.is_empty());
-        // Until something is said of it; a detector that is not there says nothing.
-        let nothing = detector.as_ref().err().map_or(NOT_YET, String::as_str);
-        let places: HashMap<String, usize> =
-            table.mutants.iter().enumerate().map(|(place, row)| (row.name.clone(), place)).collect();
-        for (mutants, why) in [(&asked, nothing), (&others, DRAWS_PLAIN_SCANS)] {
-            for mutant in mutants {
-                table.mutants[places[&mutant.name]].set(name, Cell::NotRun { why: why.to_owned() });
-            }
+/// Asks a detector about the mutants, and puts what is found into the table and, now and then, into its file.
+fn fill_column(
+    name: DetectorName,
+    detector: &mut Result<Box<dyn Detector>, String>,
+    mutants: &[&'static Mutant],
+    table: &mut KillTable,
+    file: &mut TableFile,
+    limits: &Limits,
+    console: &Console,
+) -> Result<(), CliError> {
+    let (asked, others): (Vec<&'static Mutant>, Vec<_>) =
+        mutants.iter().partition(|mutant| name.row().knows_problems || mutant.when.problems.is_empty());
+    // Until something is said of it; a detector that is not there says nothing.
+    let nothing = detector.as_ref().err().map_or(NOT_YET, String::as_str);
+    let places: HashMap<String, usize> =
+        table.mutants.iter().enumerate().map(|(place, row)| (row.name.clone(), place)).collect();
+    for (mutants, why) in [(&asked, nothing), (&others, DRAWS_PLAIN_SCANS)] {
+        for mutant in mutants {
+            table.mutants[places[&mutant.name]].set(name, Cell::NotRun { why: why.to_owned() });
         }
-        let Ok(detector) = detector else {
-            console.advance(mutants.len() as u64);
-            return Ok(());
-        };
-        console.advance(others.len() as u64);
-        console.show_progress(format!("{name}: preparing"));
-        let announce = console.announcer();
-        let state = Mutex::new((table, there, Instant::now()));
-        let found = |mutant: &'static Mutant, cell: Cell| {
-            let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
-            let (table, there, kept) = &mut *state;
-            table.mutants[places[&mutant.name]].set(name, as_told(cell, &limits));
-            announce(format!("{name} {}", mutant.name));
-            if let Some(path) = output.filter(|_| kept.elapsed() >= KEPT_EVERY) {
-                // What keeps it from being written is still there, and told, when the column is full.
-                let _ = replace(path, with_columns(table, earlier).1, there);
-                *kept = Instant::now();
-            }
-        };
-        let examined = detector.examine_all(&asked, &limits, &found);
-        if limits.is_stopped() {
-            let (table, ..) = state.into_inner().unwrap_or_else(PoisonError::into_inner);
-            for row in &mut table.mutants {
-                if matches!(row.detectors.get(&name), Some(Cell::NotRun { why }) if why == NOT_YET) {
-                    row.set(name, Cell::NotRun { why: INTERRUPTED.to_owned() });
-                }
-            }
-        }
-        Ok(examined?)
     }
+    let Ok(detector) = detector else {
+        console.advance(mutants.len() as u64);
+        return Ok(());
+    };
+    console.advance(others.len() as u64);
+    console.show_progress(format!("{name}: preparing"));
+    let announce = console.announcer();
+    let state = Mutex::new((table, file, Instant::now()));
+    let found = |mutant: &'static Mutant, cell: Cell| {
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (table, file, kept) = &mut *state;
+        table.mutants[places[&mutant.name]].set(name, as_told(cell, limits));
+        announce(format!("{name} {}", mutant.name));
+        if kept.elapsed() >= KEPT_EVERY {
+            // What keeps it from being written is still there, and told, when the column is full.
+            let _ = file.keep(table);
+            *kept = Instant::now();
+        }
+    };
+    let examined = detector.examine_all(&asked, limits, &found);
+    if limits.is_stopped() {
+        let (table, ..) = state.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for row in &mut table.mutants {
+            if matches!(row.detectors.get(&name), Some(Cell::NotRun { why }) if why == NOT_YET) {
+                row.set(name, Cell::NotRun { why: INTERRUPTED.to_owned() });
+            }
+        }
+    }
+    Ok(examined?)
 }
 
 /// What the table says for a detector's answer.
@@ -554,14 +539,27 @@ fn as_told(cell: Cell, limits: &Limits) -> Cell {
     }
 }
 
-/// Writes the table where `there` was, which nobody else has changed.
-fn replace(path: &Path, json: String, there: &mut Option<String>) -> Result<(), CliError> {
-    if check_output(path)? != *there {
-        return Err(CliError::OutputChanged { path: path.to_owned() });
+/// Where a table is kept, if anywhere.
+struct TableFile<'a> {
+    path: Option<&'a Path>,
+    /// What stands there.
+    there: Option<String>,
+    /// The table whose columns it takes over.
+    earlier: Option<&'a KillTable>,
+}
+
+impl TableFile<'_> {
+    /// Writes the table in place of what nobody else has changed.
+    fn keep(&mut self, table: &KillTable) -> Result<(), CliError> {
+        let Some(path) = self.path else { return Ok(()) };
+        if check_output(path)? != self.there {
+            return Err(CliError::OutputChanged { path: path.to_owned() });
+        }
+        let (_, json) = with_columns(table, self.earlier);
+        write_atomically(path, json.as_bytes())?;
+        self.there = Some(json);
+        Ok(())
     }
-    write_atomically(path, json.as_bytes())?;
-    *there = Some(json);
-    Ok(())
 }
 
 /// Refuses a place for the table where something else would be lost; the table that is there.

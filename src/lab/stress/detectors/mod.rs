@@ -102,12 +102,12 @@ detectors! {
     /// Delays, co-running kernels, graphs and poisoned workspaces on a GPU.
     GpuStress = "gpu-stress" {
         column: "GPU", needs_gpu: true, seconds: 1.8,
-        knows_problems: true, new(problems): "cuda" => gpu::OnGpu::new(problems)?
+        knows_problems: true, new(problems): "cuda" => gpu::stressed(problems)?
     }
     /// NVIDIA's compute-sanitizer on a GPU.
     ComputeSanitizer = "compute-sanitizer" {
         column: "sanitizer", needs_gpu: true, seconds: 1.9,
-        knows_problems: true, new(problems): "cuda" => sanitizer::UnderSanitizer::new(problems)?
+        knows_problems: true, new(problems): "cuda" => sanitizer::sanitized(problems)?
     }
 }
 

@@ -1,67 +1,26 @@
 //! The column "sanitizer": compute-sanitizer over a few runs of each mutant.
 
-use super::gpu::{OnGpu, shown_on_one_gpu};
-use super::side_by_side::side_by_side;
-use crate::kernels::mutant::Mutant;
-use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Found, Limits};
+use super::gpu::OnGpu;
+use crate::lab::stress::detector::Cell;
 use crate::lab::stress::gpu::sanitizer::{SanitizerReport, Tool, find, sanitize};
-use crate::lab::stress::scan_case::problems_of_all;
 use crate::lab::workload::ProblemKind;
-use std::path::PathBuf;
 
 /// Runs of a mutant.
 const SANITIZED_RUNS: u64 = 24;
 /// A process of compute-sanitizer holds about as much host memory as a compiler.
 const SANITIZERS_AT_ONCE: usize = 12;
 
-/// Every tool over a few runs of stress on the first GPU.
-pub(super) struct UnderSanitizer {
-    problems: Vec<ProblemKind>,
-    /// Those that the kernels as they are run.
-    of_unmutated: Vec<ProblemKind>,
-    program: PathBuf,
-    gpu: String,
-}
-
-impl UnderSanitizer {
-    pub(super) fn new(problems: &[ProblemKind]) -> Result<Self, String> {
-        find().ok_or("compute-sanitizer was not found on the path, nor in CUDA_HOME or /usr/local/cuda")?;
-        let OnGpu { problems, program, gpu, .. } = OnGpu::new(problems)?;
-        Ok(Self { of_unmutated: problems.clone(), problems, program, gpu })
-    }
-
-    /// What the tools say, one after the other until one of them reports something.
-    fn ask(&self, mutant: Option<&'static Mutant>, runs: u64, limits: &Limits) -> Cell {
-        let problems = if mutant.is_some() { &self.problems } else { &self.of_unmutated };
-        cell_of(
-            Tool::ALL.iter().take_while(|_| !limits.is_stopped()).map(|&tool| {
-                let report = sanitize(&self.program, tool, problems, mutant, runs, limits);
-                report.map_err(|error| error.to_string())
-            }),
-            limits.first_seed,
-        )
-    }
-}
-
-impl Detector for UnderSanitizer {
-    /// Most of a process's time is its start: those of all mutants go on side by side.
-    fn examine_all(&mut self, mutants: &[&'static Mutant], limits: &Limits, found: &Found) -> Result<(), CannotRun> {
-        let shown = shown_on_one_gpu(&self.problems, mutants, found);
-        if !shown.is_empty() {
-            self.of_unmutated = problems_of_all(&self.problems, &shown);
-        }
-        let limits = Limits { threads: limits.threads.min(SANITIZERS_AT_ONCE), ..*limits };
-        side_by_side(&shown, &limits, |mutant| found(mutant, self.ask(Some(mutant), SANITIZED_RUNS, &limits)));
-        Ok(())
-    }
-
-    fn examine_unmutated(&mut self, limits: &Limits) -> Result<Cell, CannotRun> {
-        Ok(self.ask(None, limits.schedules, limits))
-    }
-
-    fn facts(&self) -> Facts {
-        vec![("GPU".to_owned(), self.gpu.clone())]
-    }
+/// Every tool over a few runs of stress, one after the other until one of them reports something.
+pub(super) fn sanitized(problems: &[ProblemKind]) -> Result<OnGpu, String> {
+    find().ok_or("compute-sanitizer was not found on the path, nor in CUDA_HOME or /usr/local/cuda")?;
+    OnGpu::new(problems, SANITIZERS_AT_ONCE, |on_gpu, mutant, problems, limits| {
+        let runs = if mutant.is_some() { SANITIZED_RUNS } else { limits.schedules };
+        let reports = Tool::ALL.iter().take_while(|_| !limits.is_stopped()).map(|&tool| {
+            let report = sanitize(&on_gpu.program, tool, problems, mutant, runs, limits);
+            report.map_err(|error| error.to_string())
+        });
+        cell_of(reports, limits.first_seed)
+    })
 }
 
 /// What the tools say together: the first error, or how many runs all of them passed. None is asked after one that reports.

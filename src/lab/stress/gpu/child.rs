@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 /// The hidden subcommand that runs one stress and prints its report as JSON.
 pub const SUBCOMMAND: &str = "stress-gpu";
 
-/// Seconds beyond its own limits that a process gets, for starting, compiling beside others, loading kernels and ending. A launch
-/// that hangs it finds itself, sooner.
+/// Seconds beyond its own limits that a process gets, for starting, compiling beside others, loading kernels and ending. It
+/// finds by itself, and sooner, a launch that hangs.
 const GRACE: Duration = Duration::from_secs(180);
 
 /// Arguments that make the subcommand run `settings`.

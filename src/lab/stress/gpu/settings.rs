@@ -47,7 +47,7 @@ impl GpuStressSettings {
         };
         match (self.is_small, self.mutant) {
             (true, _) => pace(Scale::Small, 20_000, 300),
-            // Beside other processes.
+            // Other processes have the GPU in between (`detectors/gpu.rs`).
             (false, Some(_)) => pace(Scale::Short, 100, 30),
             (false, None) => pace(Scale::Full, 2_000, 60),
         }
