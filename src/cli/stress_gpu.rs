@@ -53,6 +53,9 @@ pub struct StressGpuArguments {
     /// Few small runs, for a tool that makes every access slow.
     #[arg(long)]
     small: bool,
+    /// No strategies whose blocks hand a ring of tiles on, which that tool does not follow.
+    #[arg(long)]
+    without_rings: bool,
 }
 
 /// Runs the hidden subcommand: one JSON document on stdout, and success whatever was found.
@@ -69,6 +72,7 @@ pub fn run_child(arguments: &StressGpuArguments) -> anyhow::Result<u8> {
         mutant: arguments.mutant,
         palette: arguments.palette,
         is_small: arguments.small,
+        without_rings: arguments.without_rings,
         // Ctrl-C reaches this process, too, and is no crash.
         stop: Some(interrupt::watch()?),
     };
@@ -108,9 +112,6 @@ pub(super) fn campaign(
     stop: &'static AtomicBool,
     console: &mut Console,
 ) -> Result<u8, CliError> {
-    if let Some(mutant) = mutant.filter(|mutant| !StressCase::can_draw(arguments.problems(), mutant)) {
-        return Err(StressError::CannotShow(mutant).into());
-    }
     let palette = if mutant.is_some() { PALETTE_OF_MUTANT } else { palette_of(arguments.runs) };
     let settings = GpuStressSettings {
         runs: arguments.runs,
@@ -122,6 +123,9 @@ pub(super) fn campaign(
         stop: Some(stop),
         ..GpuStressSettings::default()
     };
+    if let Some(mutant) = mutant.filter(|_| !settings.can_draw()) {
+        return Err(StressError::CannotShow(mutant).into());
+    }
     look_for_a_gpu()?;
     console.start_progress(arguments.runs);
     let report = if mutant.is_some() {

@@ -81,6 +81,16 @@ impl Shape {
         self.tiling != Tiling::Untiled && self.blocks != Blocks::Cluster && !self.works_in_output
     }
 
+    /// Whether its kernels scan arrays whose rows do not lie one behind the other: a bulk copy knows of no rows.
+    pub fn takes_strides(&self) -> bool {
+        self.takes_arrays() && !self.has_ring()
+    }
+
+    /// Whether its blocks keep several tiles on their way to shared memory.
+    pub fn has_ring(&self) -> bool {
+        self.blocks == Blocks::Persistent
+    }
+
     /// Whether its tiles can hand on states of so many bytes. Those of a spine are loaded and stored as elements of an array
     /// are.
     pub fn hands_on(&self, state_bytes: usize) -> bool {

@@ -6,13 +6,16 @@ use crate::kernels::mutant::Mutant;
 use crate::lab::cuda::CudaDevice;
 use crate::lab::device::Device as _;
 use crate::lab::stress::detector::{CannotRun, Cell, Detector, Facts, Found, Limits};
-use crate::lab::stress::gpu::{GpuStressSettings, StressCase, StressOutcome, child};
+use crate::lab::stress::gpu::{
+    Finding, GpuStressReport, GpuStressSettings, Scale, StressCase, StressError, StressOutcome, child,
+};
 use crate::lab::stress::scan_case::problems_of_all;
 use crate::lab::workload::ProblemKind;
 use std::path::PathBuf;
+use std::sync::{PoisonError, RwLock};
 
-/// Processes that share the GPU in turns. A tile that waits goes on waiting while the others have theirs, and with more of them might
-/// do so for longer than a tile may (`pace` in `gpu/settings.rs`).
+/// Processes that share the GPU in turns. A tile that waits goes on waiting while the others have theirs, so that what was found by
+/// waiting is looked for once more [alone](looked_for).
 const PROCESSES_AT_ONCE: usize = 8;
 
 /// Different configurations of kernels that a mutant is tried in.
@@ -40,6 +43,8 @@ pub(super) struct OnGpu {
     gpu: String,
     /// Mutants that are looked at side by side, at most.
     at_once: usize,
+    /// Held by those that share the GPU, and by one that must not.
+    sharing: RwLock<()>,
     ask: Ask,
 }
 
@@ -50,7 +55,8 @@ impl OnGpu {
         Compiler::new().map_err(|error| error.to_string())?;
         let program = child::program().map_err(|error| error.to_string())?;
         let (problems, of_unmutated) = (problems.to_vec(), problems.to_vec());
-        Ok(Self { problems, of_unmutated, program, gpu: device.description().name, at_once, ask })
+        let (gpu, sharing) = (device.description().name, RwLock::new(()));
+        Ok(Self { problems, of_unmutated, program, gpu, at_once, sharing, ask })
     }
 }
 
@@ -58,7 +64,7 @@ impl Detector for OnGpu {
     /// Most of a process's time is its start and its compiling: those of all mutants go on side by side.
     fn examine_all(&mut self, mutants: &[&'static Mutant], limits: &Limits, found: &Found) -> Result<(), CannotRun> {
         let (shown, others): (Vec<&'static Mutant>, Vec<_>) =
-            mutants.iter().partition(|mutant| StressCase::can_draw(&self.problems, mutant));
+            mutants.iter().partition(|mutant| StressCase::can_draw(&self.problems, mutant, Scale::Short));
         let why = "no case of the problems asked for can show the fault on one GPU";
         others.into_iter().for_each(|mutant| found(mutant, Cell::NotModelled { why: why.to_owned() }));
         if !shown.is_empty() {
@@ -83,7 +89,9 @@ impl Detector for OnGpu {
 /// Stress, each mutant in a process of its own.
 pub(super) fn stressed(problems: &[ProblemKind]) -> Result<OnGpu, String> {
     OnGpu::new(problems, PROCESSES_AT_ONCE, |on_gpu, mutant, problems, limits| {
-        match child::stress_in_child(&on_gpu.program, &settings(mutant, problems, limits), None) {
+        let settings = settings(mutant, problems, limits);
+        let is_stopped = || limits.is_stopped();
+        match looked_for(&on_gpu.sharing, is_stopped, || child::stress_in_child(&on_gpu.program, &settings, None)) {
             Ok(report) => match report.verdict {
                 StressOutcome::Survived { runs } => Cell::Survived { runs, seconds: report.seconds },
                 StressOutcome::Killed { how, at_run, seed, seconds } => Cell::Killed {
@@ -99,6 +107,24 @@ pub(super) fn stressed(problems: &[ProblemKind]) -> Result<OnGpu, String> {
     })
 }
 
+/// What is found beside others, or, where a tile waited in vain and these may have been what it waited for, alone.
+fn looked_for(
+    sharing: &RwLock<()>,
+    is_stopped: impl Fn() -> bool,
+    look: impl Fn() -> Result<GpuStressReport, StressError>,
+) -> Result<GpuStressReport, StressError> {
+    let report = {
+        let _shared = sharing.read().unwrap_or_else(PoisonError::into_inner);
+        look()?
+    };
+    let has_waited = matches!(report.verdict, StressOutcome::Killed { how: Finding::LostProgress { .. }, .. });
+    if !has_waited || is_stopped() {
+        return Ok(report);
+    }
+    let _alone = sharing.write().unwrap_or_else(PoisonError::into_inner);
+    look()
+}
+
 fn settings(mutant: Option<&'static Mutant>, problems: &[ProblemKind], limits: &Limits) -> GpuStressSettings {
     let settings = GpuStressSettings {
         seed: limits.first_seed,
@@ -111,5 +137,35 @@ fn settings(mutant: Option<&'static Mutant>, problems: &[ProblemKind], limits: &
         // Runs on a GPU are cheap: what ends the search for a fault is the time.
         (Some(_), Some(_)) => GpuStressSettings { runs: u64::MAX, palette: PALETTE_OF_MUTANT, ..settings },
         _ => GpuStressSettings { runs: limits.schedules, palette: palette_of(limits.schedules), ..settings },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell as Counter;
+
+    #[test]
+    fn a_tile_that_waited_in_vain_beside_others_is_looked_for_alone() {
+        let settings = GpuStressSettings::default();
+        let report = |verdict| GpuStressReport { verdict, ..GpuStressReport::before(&settings) };
+        let lost = Finding::LostProgress { waiting_tile: 2, missing_tile: 1, waits: 1 };
+        let killed = |how| StressOutcome::Killed { how, at_run: 1, seed: 1, seconds: 0.1 };
+        let wrong = Finding::Mismatch { run: 0, wrong_runs: 1, wrong_elements: 1, first_index: 0 };
+        let sharing = RwLock::new(());
+        for (found, looks) in [(lost, 2), (wrong, 1)] {
+            let looked = Counter::new(0);
+            let end = looked_for(
+                &sharing,
+                || false,
+                || {
+                    let is_alone = sharing.try_read().is_err();
+                    looked.set(looked.get() + 1);
+                    Ok(report(if is_alone { StressOutcome::Survived { runs: 9 } } else { killed(found.clone()) }))
+                },
+            );
+            let verdict = end.expect("a report").verdict;
+            assert_eq!((looked.get(), verdict == StressOutcome::Survived { runs: 9 }), (looks, looks == 2));
+        }
     }
 }

@@ -10,12 +10,13 @@ const SANITIZED_RUNS: u64 = 24;
 /// A process of compute-sanitizer holds about as much host memory as a compiler.
 const SANITIZERS_AT_ONCE: usize = 12;
 
-/// Every tool over a few runs of stress, one after the other until one of them reports something.
+/// Every tool that can judge them over a few runs of stress, one after the other until one of them reports something.
 pub(super) fn sanitized(problems: &[ProblemKind]) -> Result<OnGpu, String> {
     find().ok_or("compute-sanitizer was not found on the path, nor in CUDA_HOME or /usr/local/cuda")?;
     OnGpu::new(problems, SANITIZERS_AT_ONCE, |on_gpu, mutant, problems, limits| {
         let runs = if mutant.is_some() { SANITIZED_RUNS } else { limits.schedules };
-        let reports = Tool::ALL.iter().take_while(|_| !limits.is_stopped()).map(|&tool| {
+        let can_judge = |tool: &&Tool| mutant.is_none_or(|mutant| tool.can_judge(problems, mutant, limits));
+        let reports = Tool::ALL.iter().filter(can_judge).take_while(|_| !limits.is_stopped()).map(|&tool| {
             let report = sanitize(&on_gpu.program, tool, problems, mutant, runs, limits);
             report.map_err(|error| error.to_string())
         });

@@ -14,7 +14,7 @@ use crate::names::named;
 use crate::strategy::call::Prepared;
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{Plan, ScanRequest};
-use crate::strategy::{Blocks, ConfigError, Descriptor, Mode, Stress};
+use crate::strategy::{Blocks, ConfigError, Descriptor, Mode, Strategy, Stress};
 use std::fmt;
 use std::str::FromStr;
 
@@ -77,8 +77,12 @@ pub enum Scale {
     Full,
     /// The same with fewer runs of a case: another configuration comes sooner.
     Short,
-    /// For a tool that makes every access slow: a few small runs on one stream, without delays.
-    Small,
+    /// For a tool that makes every access slow: a few small runs on one stream, without delays; of strategies whose blocks hand a
+    /// ring of tiles on by barriers in shared memory, or without these.
+    Small {
+        /// Whether they are among them.
+        has_rings: bool,
+    },
 }
 
 /// Instances of plain scans, which are compared bit for bit, with the share of each.
@@ -110,7 +114,7 @@ impl StressCase {
         let mut of_kernel = Draw::for_purpose(seed, 2 * (index % palette.max(1)));
         loop {
             // `can_draw` says whether a mutant leaves anything to draw.
-            let Some(kernel) = Self::draw_kernel(&mut of_kernel, problems, mutant) else { continue };
+            let Some(kernel) = Self::draw_kernel(&mut of_kernel, problems, mutant, scale) else { continue };
             let mut draw = Draw::for_purpose(seed, 2 * index + 1);
             let mut disturbed = (0..ATTEMPTS).map(|_| Self::draw_disturbance(&mut draw, mutant, kernel, scale));
             if let Some(case) = disturbed.find_map(|case| case) {
@@ -120,12 +124,12 @@ impl StressCase {
     }
 
     /// Whether any case of these problems can be drawn at all where a mutant says that it can show.
-    pub fn can_draw(problems: &[ProblemKind], mutant: &'static Mutant) -> bool {
+    pub fn can_draw(problems: &[ProblemKind], mutant: &'static Mutant, scale: Scale) -> bool {
         const ATTEMPTS: usize = 200;
         let mut draw = Draw::new(0);
         (0..ATTEMPTS).any(|_| {
-            let kernel = Self::draw_kernel(&mut draw, problems, Some(mutant));
-            kernel.is_some_and(|kernel| Self::draw_disturbance(&mut draw, Some(mutant), kernel, Scale::Short).is_some())
+            let kernel = Self::draw_kernel(&mut draw, problems, Some(mutant), scale);
+            kernel.is_some_and(|kernel| Self::draw_disturbance(&mut draw, Some(mutant), kernel, scale).is_some())
         })
     }
 
@@ -133,6 +137,7 @@ impl StressCase {
         draw: &mut Draw,
         problems: &[ProblemKind],
         mutant: Option<&'static Mutant>,
+        scale: Scale,
     ) -> Option<(Workload, ScanRequest)> {
         let when = mutant.map(|mutant| mutant.when.clone()).unwrap_or_default();
         if when.needs(Need::Ranks) {
@@ -153,8 +158,11 @@ impl StressCase {
         let is_wanted = |workload: &Workload| workload.is_exact() && !(is_misaligned && workload.element().bytes() > 4);
         let workloads: Vec<Workload> = of_problem.into_iter().filter(is_wanted).collect();
         let share = |stress: &Stress| if mutant.is_some() { stress.gpu_share_of_faults } else { stress.gpu_share };
-        let takes_one = |strategy| workloads.iter().any(|&workload| takes(strategy, workload));
-        let strategy = draw.possible(&when.strategies, &strategies(share), takes_one)?;
+        let is_drawn = |strategy: Strategy| {
+            let is_left_out = scale == Scale::Small { has_rings: false } && strategy.row().shape.has_ring();
+            !is_left_out && workloads.iter().any(|&workload| takes(strategy, workload))
+        };
+        let strategy = draw.possible(&when.strategies, &strategies(share), is_drawn)?;
         let is_inside_block = mutant.is_some_and(|mutant| matches!(mutant.kind, Kind::Barrier | Kind::Algorithm));
         let usual = Usual {
             workloads: &workloads,
@@ -185,7 +193,7 @@ impl StressCase {
         scale: Scale,
     ) -> Option<Self> {
         let needs = |need: Need| mutant.is_some_and(|mutant| mutant.when.needs(need));
-        let is_small = scale == Scale::Small;
+        let is_small = matches!(scale, Scale::Small { .. });
         let seed = draw.word();
         place(draw, workload, &mut request, needs(Need::InPlace), needs(Need::Misaligned));
         if needs(Need::InPlace) && !request.in_place {
@@ -203,7 +211,7 @@ impl StressCase {
         let cycles = match scale {
             Scale::Full => 512 / cycle,
             Scale::Short => 128 / cycle,
-            Scale::Small => 2,
+            Scale::Small { .. } => 2,
         };
         let is_graph = needs(Need::Frozen) || !is_small && draw.percent(75);
         let wraps = needs(Need::Wrap) || (mutant.is_none() && draw.percent(12));
@@ -480,7 +488,6 @@ impl StressCase {
 mod tests {
     use super::*;
     use crate::lab::stress::PLAIN;
-    use crate::strategy::Strategy;
     use std::collections::HashSet;
 
     fn draw(index: u64, mutant: Option<&'static Mutant>, scale: Scale) -> StressCase {
@@ -489,14 +496,14 @@ mod tests {
 
     /// Those that a GPU alone shows anything of.
     fn drawable() -> impl Iterator<Item = &'static Mutant> {
-        Mutant::all().expect("readable").iter().filter(|mutant| StressCase::can_draw(PLAIN, mutant))
+        Mutant::all().expect("readable").iter().filter(|mutant| StressCase::can_draw(PLAIN, mutant, Scale::Short))
     }
 
     #[test]
     fn every_drawn_case_can_be_planned_and_read_back() {
         for mutant in drawable().map(Some).chain([None]) {
             for index in 0..if mutant.is_none() { 4000 } else { 40 } {
-                for scale in [Scale::Full, Scale::Short, Scale::Small] {
+                for scale in [Scale::Full, Scale::Short, Scale::Small { has_rings: true }] {
                     let case = draw(index, mutant, scale);
                     assert_eq!(case.to_string().parse(), Ok(case.clone()), "{case}");
                     assert!(case.plans().is_ok(), "{case}");

@@ -31,6 +31,9 @@ pub fn arguments(settings: &GpuStressSettings) -> Vec<String> {
     if settings.is_small {
         arguments.push(String::from("--small"));
     }
+    if settings.without_rings {
+        arguments.push(String::from("--without-rings"));
+    }
     arguments
 }
 

@@ -77,7 +77,7 @@ pub struct GpuStressReport {
 
 impl GpuStressReport {
     /// Of a stress that has done nothing yet.
-    pub(super) fn before(settings: &GpuStressSettings) -> Self {
+    pub(in crate::lab::stress) fn before(settings: &GpuStressSettings) -> Self {
         Self {
             device: String::new(),
             mutant: settings.mutant.map(|mutant| mutant.name.clone()),

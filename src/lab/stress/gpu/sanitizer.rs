@@ -18,7 +18,7 @@ const SECONDS: f64 = 30.0;
 named! {
     /// A tool of compute-sanitizer.
     pub enum Tool as "tool of compute-sanitizer" {
-        /// Races in shared memory.
+        /// Races in shared memory, where barriers in it order nothing that it does not follow.
         Racecheck = "racecheck",
         /// Accesses outside of any array, and misaligned ones.
         Memcheck = "memcheck",
@@ -26,6 +26,35 @@ named! {
         Initcheck = "initcheck",
         /// Barriers that not all threads reach.
         Synccheck = "synccheck",
+    }
+}
+
+impl Tool {
+    /// What it runs of a mutant, or of the kernels as they are: of strategies that it can judge.
+    fn settings(
+        self,
+        problems: &[ProblemKind],
+        mutant: Option<&'static Mutant>,
+        runs: u64,
+        limits: &Limits,
+    ) -> GpuStressSettings {
+        GpuStressSettings {
+            runs,
+            seed: limits.first_seed,
+            problems: problems.to_vec(),
+            mutant,
+            palette: 4,
+            is_small: true,
+            // It takes what one lane of a warp hands on by a barrier in shared memory for races, fault or none.
+            without_rings: self == Self::Racecheck,
+            seconds: Some(limits.time.map_or(SECONDS, |time| time.as_secs_f64().min(SECONDS))),
+            ..GpuStressSettings::default()
+        }
+    }
+
+    /// Whether it can judge any case of these problems in which a mutant shows.
+    pub fn can_judge(self, problems: &[ProblemKind], mutant: &'static Mutant, limits: &Limits) -> bool {
+        self.settings(problems, Some(mutant), 1, limits).can_draw()
     }
 }
 
@@ -83,16 +112,7 @@ pub fn sanitize(
     let Some(sanitizer) = find() else {
         return Ok(report(None, String::from("compute-sanitizer was not found"), 0, String::new()));
     };
-    let settings = GpuStressSettings {
-        runs,
-        seed: limits.first_seed,
-        problems: problems.to_vec(),
-        mutant,
-        palette: 4,
-        is_small: true,
-        seconds: Some(limits.time.map_or(SECONDS, |time| time.as_secs_f64().min(SECONDS))),
-        ..GpuStressSettings::default()
-    };
+    let settings = tool.settings(problems, mutant, runs, limits);
     let output = Command::new(sanitizer)
         .args(["--tool", tool.name(), "--print-limit", "3"])
         .arg(program)
@@ -140,6 +160,7 @@ fn parse(text: &str) -> (Option<u64>, String) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lab::stress::PLAIN;
 
     #[test]
     fn errors_are_counted_from_what_each_tool_prints() {
@@ -164,5 +185,19 @@ mod tests {
     fn a_tool_is_found_by_its_name() {
         assert_eq!("racecheck".parse(), Ok(Tool::Racecheck));
         assert!("leakcheck".parse::<Tool>().is_err());
+    }
+
+    #[test]
+    fn racecheck_is_not_asked_about_rings() {
+        let limits = Limits { first_seed: 0, schedules: 24, time: None, threads: 1, stop: None };
+        let judges = |tool: Tool, mutant: &str| tool.can_judge(PLAIN, mutant.parse().expect("a mutant"), &limits);
+        let of_ring = "landed_wait_dropped";
+        assert!(judges(Tool::Memcheck, of_ring) && !judges(Tool::Racecheck, of_ring));
+        assert!(judges(Tool::Racecheck, "join_barrier_dropped"));
+        let settings = Tool::Racecheck.settings(&[], None, 1, &limits);
+        for index in 0..400 {
+            let case = settings.draw(index);
+            assert!(!case.request.strategy.row().shape.has_ring(), "{case}");
+        }
     }
 }

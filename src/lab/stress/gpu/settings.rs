@@ -26,15 +26,26 @@ pub struct GpuStressSettings {
     pub palette: u64,
     /// Whether a slow tool looks on: few small runs, no delays, patience.
     pub is_small: bool,
+    /// Whether that tool does not follow how blocks hand a ring of tiles on, so that strategies with one are left out.
+    pub without_rings: bool,
     /// No further case begins once this is true. Another process does not know it.
     pub stop: Option<&'static AtomicBool>,
 }
 
 impl Default for GpuStressSettings {
     fn default() -> Self {
-        let (device, runs, seed, palette) = (0, 100_000, 1, 96);
-        let problems = PLAIN.to_vec();
-        Self { device, runs, seconds: None, seed, problems, mutant: None, palette, is_small: false, stop: None }
+        Self {
+            device: 0,
+            runs: 100_000,
+            seconds: None,
+            seed: 1,
+            problems: PLAIN.to_vec(),
+            mutant: None,
+            palette: 96,
+            is_small: false,
+            without_rings: false,
+            stop: None,
+        }
     }
 }
 
@@ -46,8 +57,8 @@ impl GpuStressSettings {
             limit: Duration::from_secs(limit_s),
         };
         match (self.is_small, self.mutant) {
-            (true, _) => pace(Scale::Small, 20_000, 300),
-            // Other processes have the GPU in between (`detectors/gpu.rs`).
+            (true, _) => pace(Scale::Small { has_rings: !self.without_rings }, 20_000, 300),
+            // Other processes have the GPU in between, and what is found by waiting is looked for again (`detectors/gpu.rs`).
             (false, Some(_)) => pace(Scale::Short, 100, 30),
             (false, None) => pace(Scale::Full, 2_000, 60),
         }
@@ -55,6 +66,11 @@ impl GpuStressSettings {
 
     pub(super) fn draw(&self, index: u64) -> StressCase {
         StressCase::draw(self.problems(), self.seed, index, self.palette, self.mutant, self.pace().scale)
+    }
+
+    /// Whether any case can be drawn.
+    pub fn can_draw(&self) -> bool {
+        self.mutant.is_none_or(|mutant| StressCase::can_draw(self.problems(), mutant, self.pace().scale))
     }
 
     /// What cases are drawn of.
