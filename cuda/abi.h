@@ -162,6 +162,14 @@ struct lookback_axis {
   lookback_u32 block_tiles;    // tiles of a block: 1, or one of each warp where a warp has rows enough for a column
 };
 
+// Arrays whose rows do not lie one behind the other (`problem/defined.cuh`), and 0 for others. A row are the elements that do.
+struct lookback_strides {
+  lookback_u64 row_elements;
+  lookback_u64 inverse;                          // 2^64 / row_elements, cut
+  lookback_u64 inputs[LOOKBACK_MAXIMUM_ARRAYS];  // elements from the begin of a row to that of the next
+  lookback_u64 outputs[LOOKBACK_MAXIMUM_ARRAYS];
+};
+
 // The bits of keys that are sorted by, those below the end (`problem/sorted.cuh`).
 struct lookback_key_bits {
   lookback_u32 first;
@@ -253,6 +261,7 @@ struct lookback_launch {
   struct lookback_key_bits key_bits;  // of a sort
   lookback_u64 places;           // that the outputs of a scatter have
   struct lookback_deal deal;     // of a scan whose tiles several ranks share
+  struct lookback_strides strides;
 };
 
 // What a stress build of the kernels is told and reports, one in each of its modules.

@@ -221,6 +221,23 @@ const _: () = {
 };
 #[repr(C)]
 #[derive(Debug, Default, Copy, Clone)]
+pub struct lookback_strides {
+    pub row_elements: lookback_u64,
+    pub inverse: lookback_u64,
+    pub inputs: [lookback_u64; 5usize],
+    pub outputs: [lookback_u64; 5usize],
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of lookback_strides"][::std::mem::size_of::<lookback_strides>() - 96usize];
+    ["Alignment of lookback_strides"][::std::mem::align_of::<lookback_strides>() - 8usize];
+    ["Offset of field: lookback_strides::row_elements"][::std::mem::offset_of!(lookback_strides, row_elements) - 0usize];
+    ["Offset of field: lookback_strides::inverse"][::std::mem::offset_of!(lookback_strides, inverse) - 8usize];
+    ["Offset of field: lookback_strides::inputs"][::std::mem::offset_of!(lookback_strides, inputs) - 16usize];
+    ["Offset of field: lookback_strides::outputs"][::std::mem::offset_of!(lookback_strides, outputs) - 56usize];
+};
+#[repr(C)]
+#[derive(Debug, Default, Copy, Clone)]
 pub struct lookback_key_bits {
     pub first: lookback_u32,
     pub end: lookback_u32,
@@ -343,10 +360,11 @@ pub struct lookback_launch {
     pub key_bits: lookback_key_bits,
     pub places: lookback_u64,
     pub deal: lookback_deal,
+    pub strides: lookback_strides,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 392usize];
+    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 488usize];
     ["Alignment of lookback_launch"][::std::mem::align_of::<lookback_launch>() - 8usize];
     ["Offset of field: lookback_launch::trace"][::std::mem::offset_of!(lookback_launch, trace) - 0usize];
     ["Offset of field: lookback_launch::input"][::std::mem::offset_of!(lookback_launch, input) - 16usize];
@@ -381,6 +399,7 @@ const _: () = {
     ["Offset of field: lookback_launch::key_bits"][::std::mem::offset_of!(lookback_launch, key_bits) - 352usize];
     ["Offset of field: lookback_launch::places"][::std::mem::offset_of!(lookback_launch, places) - 360usize];
     ["Offset of field: lookback_launch::deal"][::std::mem::offset_of!(lookback_launch, deal) - 368usize];
+    ["Offset of field: lookback_launch::strides"][::std::mem::offset_of!(lookback_launch, strides) - 392usize];
 };
 impl Default for lookback_launch {
     fn default() -> Self {

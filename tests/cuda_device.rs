@@ -659,6 +659,52 @@ fn the_columns_of_a_tensor_are_scanned_each_by_itself() {
     }
 }
 
+/// Rows that fill tiles and that do not, of whole vectors and not, with as much between them or little, along rows and down columns.
+#[test]
+fn what_lies_between_rows_is_neither_read_nor_written() {
+    let _turn = turn();
+    let Some((scanner, _, stream)) = scanner("what_lies_between_rows_is_neither_read_nor_written") else { return };
+    // y = a y + b, modulo 2^32.
+    let recurrence = Definition::linear_recurrence::<u32>().expect("numbers").define().expect("a definition");
+    for (rows, row, strides, is_down_columns) in [
+        (20_000, 32, [32, 48, 64], false),
+        (3_000, 1_000, [1_024, 1_000, 1_001], false),
+        (100, 65_536, [65_540, 70_000, 65_536], false),
+        (2, 3_000_001, [3_000_001, 3_000_008, 3_000_002], false),
+        (100_000, 1, [3, 1, 2], true),
+        (5_000, 128, [256, 128, 132], true),
+        (3_000, 1_000, [1_001, 1_024, 4_096], true),
+    ] {
+        let ends = |stride: usize| (rows - 1) * stride + row;
+        let [a, b] = [0, 1].map(|array| numbers(ends(strides[array]), array as u32 + 3));
+        let (on_gpu_a, on_gpu_b) = (stream.clone_htod(&a).expect("memory"), stream.clone_htod(&b).expect("memory"));
+        for is_reversed in [false, true] {
+            let before = numbers(ends(strides[2]), 9);
+            let mut h = stream.clone_htod(&before).expect("memory");
+            let run = scanner.run(&stream, recurrence).input(&on_gpu_a).row_stride(strides[0]);
+            let run = run.input(&on_gpu_b).row_stride(strides[1]).output(&mut h).row_stride(strides[2]);
+            let run = if is_down_columns { run.columns(row) } else { run.rows(row) };
+            let run = if is_reversed { run.reversed() } else { run };
+            run.inclusive().expect("it is launched");
+            let mut expected = before;
+            let (lines, length) = if is_down_columns { (row, rows) } else { (rows, row) };
+            for line in 0..lines {
+                let mut state = 0_u32;
+                for step in 0..length {
+                    let along = if is_reversed { length - 1 - step } else { step };
+                    let (r, c) = if is_down_columns { (along, line) } else { (line, along) };
+                    let [in_a, in_b, in_h] = strides.map(|stride| r * stride + c);
+                    state = a[in_a].wrapping_mul(state).wrapping_add(b[in_b]);
+                    expected[in_h] = state;
+                }
+            }
+            let found = stream.clone_dtoh(&h).expect("memory");
+            let wrong = found.iter().zip(&expected).position(|(found, expected)| found != expected);
+            assert_eq!(wrong, None, "{rows} rows of {row}, columns {is_down_columns}, reversed {is_reversed}");
+        }
+    }
+}
+
 /// Of each type: an assembler that took predicates of one word for those of another had sums of f32 wrong, and of i32 right.
 #[test]
 fn runs_of_equal_keys_are_summed_each_by_itself() {

@@ -17,6 +17,8 @@ mod moved;
 mod reproducible;
 #[path = "defined/sorted.rs"]
 mod sorted;
+#[path = "defined/strided.rs"]
+mod strided;
 #[path = "common/unkind.rs"]
 mod unkind;
 #[path = "defined/unkind_arrays.rs"]

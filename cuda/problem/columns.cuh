@@ -35,19 +35,21 @@ DEVICE_CONSTEXPR u32 columns_of_thread() {
 }
 
 // An element of each array, or a vector of neighbouring ones, from a place on; vectors are aligned.
-template <u32 number, u32 width>
+template <class Problem, u32 number, u32 width>
 DEVICE void load_at(const lookback_launch&, u64, vectors<number, width>&) {}
-template <u32 number, u32 width, class First, class... Rest>
+template <class Problem, u32 number, u32 width, class First, class... Rest>
 DEVICE void load_at(const lookback_launch& launch, u64 place, vectors<number, width, First, Rest...>& loaded) {
-  memory::load_vector<width>(static_cast<const First*>(launch.inputs[number]) + place, loaded.first);
-  load_at(launch, place, loaded.rest);
+  const i64 at = in_memory<Problem>(launch.strides, launch.strides.inputs[number], static_cast<i64>(place));
+  memory::load_vector<width>(static_cast<const First*>(launch.inputs[number]) + at, loaded.first);
+  load_at<Problem>(launch, place, loaded.rest);
 }
-template <u32 number, u32 width>
+template <class Problem, u32 number, u32 width>
 DEVICE void store_at(const lookback_launch&, u64, const vectors<number, width>&) {}
-template <u32 number, u32 width, class First, class... Rest>
+template <class Problem, u32 number, u32 width, class First, class... Rest>
 DEVICE void store_at(const lookback_launch& launch, u64 place, const vectors<number, width, First, Rest...>& stored) {
-  memory::store_vector<width>(static_cast<First*>(launch.outputs[number]) + place, stored.first);
-  store_at(launch, place, stored.rest);
+  const i64 at = in_memory<Problem>(launch.strides, launch.strides.outputs[number], static_cast<i64>(place));
+  memory::store_vector<width>(static_cast<First*>(launch.outputs[number]) + at, stored.first);
+  store_at<Problem>(launch, place, stored.rest);
 }
 
 // Whether all arrays of a list begin with a whole vector.
@@ -57,6 +59,15 @@ template <u32 width, class First, class... Rest>
 DEVICE bool are_aligned(const elements<First, Rest...>*, const void* const* arrays) {
   return is_aligned_vector<width>(static_cast<const First*>(*arrays)) &&
          are_aligned<width>(static_cast<const elements<Rest...>*>(nullptr), arrays + 1);
+}
+
+// Whether the rows of all arrays of a list are whole vectors apart.
+template <class Problem, u32 width>
+DEVICE bool are_whole_vectors_apart(const elements<>*, const lookback_strides&, const lookback_u64*) { return true; }
+template <class Problem, u32 width, class First, class... Rest>
+DEVICE bool are_whole_vectors_apart(const elements<First, Rest...>*, const lookback_strides& strides, const lookback_u64* of_arrays) {
+  return are_vectors_of_rows<Problem, width>(strides, *of_arrays) &&
+         are_whole_vectors_apart<Problem, width>(static_cast<const elements<Rest...>*>(nullptr), strides, of_arrays + 1);
 }
 
 // Shared memory of a tile, by warps and columns of the strip.
@@ -122,9 +133,12 @@ struct column_tile {
     const u64 time = Problem::is_backward ? axis.length - 1 - first_row : first_row;
     first_place = (outer * axis.length + time) * axis.inner + first_column;
     next_row = Problem::is_backward ? 0 - axis.inner * row_lanes : axis.inner * row_lanes;
+    const auto* const inputs = static_cast<const typename Problem::inputs*>(nullptr);
+    const auto* const outputs = static_cast<const typename Problem::outputs*>(nullptr);
     has_vectors = tile_first + tile_rows <= axis.length && axis.inner % width == 0 &&
-                  are_aligned<width>(static_cast<const typename Problem::inputs*>(nullptr), launch.inputs) &&
-                  are_aligned<width>(static_cast<const typename Problem::outputs*>(nullptr), launch.outputs);
+                  are_aligned<width>(inputs, launch.inputs) && are_aligned<width>(outputs, launch.outputs) &&
+                  are_whole_vectors_apart<Problem, width>(inputs, launch.strides, launch.strides.inputs) &&
+                  are_whole_vectors_apart<Problem, width>(outputs, launch.strides, launch.strides.outputs);
   }
 
   DEVICE u32 warps() const { return config.block_threads / LOOKBACK_WARP_LANES; }
@@ -153,7 +167,7 @@ struct column_tile {
     const u64 first = first_place + (has_column(column(0)) ? column(0) : 0);
     u64 place = first;
     LOOKBACK_UNROLL
-    for (u32 k = 0; k < config.vt; ++k, place += next_row) load_at(launch, place, loaded[k]);
+    for (u32 k = 0; k < config.vt; ++k, place += next_row) load_at<Problem>(launch, place, loaded[k]);
     place = first;
     LOOKBACK_UNROLL
     for (u32 k = 0; k < config.vt; ++k, place += next_row) {
@@ -171,7 +185,7 @@ struct column_tile {
       LOOKBACK_UNROLL
       for (u32 k = 0; k < config.vt; ++k) {
         LOOKBACK_UNROLL
-        for (u32 j = 0; j < width; ++j) load_at(launch, place + (has_column(column(j)) ? column(j) : 0), loaded[k][j]);
+        for (u32 j = 0; j < width; ++j) load_at<Problem>(launch, place + (has_column(column(j)) ? column(j) : 0), loaded[k][j]);
         if (k + 1 < rows) place += next_row;
       }
     }
@@ -382,7 +396,7 @@ struct column_tile {
       typename vectors_of<width, typename Problem::outputs>::type stored;
       LOOKBACK_UNROLL
       for (u32 j = 0; j < width; ++j) stored.set(j, Own::store(place + j, items[k][j]));
-      store_at(launch, place, stored);
+      store_at<Problem>(launch, place, stored);
     }
   }
 
@@ -395,7 +409,7 @@ struct column_tile {
         if (!has_item(k, j)) continue;
         typename vectors_of<1, typename Problem::outputs>::type stored;
         stored.set(0, Own::store(place + column(j), items[k][j]));
-        store_at(launch, place + column(j), stored);
+        store_at<Problem>(launch, place + column(j), stored);
       }
     }
   }

@@ -724,7 +724,7 @@ struct columns_block {
     template <u32 count>
     DEVICE void store(u32 row, u32 column, const T (&items)[width], u32 from) const {
       const u64 place = mine.place(row, column);
-      store_at(mine.launch, place, outputs_of<count>(place, items, from));
+      store_at<Problem>(mine.launch, place, outputs_of<count>(place, items, from));
     }
   };
 

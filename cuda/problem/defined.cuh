@@ -13,8 +13,9 @@
 // Offsets, counted from a tile's first element, are signed: what is added to a signed number does not wrap around, so that
 // the compiler adds it to an address where it is used.
 //
-// A place is counted in memory; an index is counted from where the scan begins, at the last place if it is reversed. No
-// array need be aligned as another one is: a tile whose vectors are not all aligned is moved element by element.
+// A place is counted in memory; an index is counted from where the scan begins, at the last place if it is reversed. Where the
+// rows of arrays do not lie one behind the other, places are counted as if they did (`strided`). No array need be aligned as
+// another one is: a tile whose vectors are not all aligned is moved element by element.
 #pragma once
 
 #include "../async_copy.cuh"
@@ -120,6 +121,28 @@ DEVICE i64 place_of(u64 n, i64 index, u32 count) {
   return is_reversed ? static_cast<i64>(n) - index - static_cast<i64>(count) : index;
 }
 
+// How often a number goes into another one, of which `inverse` is 2^64 by it; that is cut, so that the quotient is one too small at
+// most.
+DEVICE u64 quotient(u64 number, u64 divisor, u64 inverse) {
+  const u64 times = multiply_high(number, inverse);
+  return number - times * divisor < divisor ? times : times + 1;
+}
+
+// Where the element of a place lies in an array whose rows begin `stride` elements apart.
+template <class Problem>
+DEVICE i64 in_memory(const lookback_strides& strides, u64 stride, i64 place) {
+  if constexpr (!Problem::segments_type::are_strided) return place;
+  const u64 row = quotient(static_cast<u64>(place), strides.row_elements, strides.inverse);
+  return place + static_cast<i64>(row * (stride - strides.row_elements));
+}
+
+// Whether none of the vectors of such an array, the first of which is aligned, reaches from one row into the next.
+template <class Problem, u32 width>
+DEVICE bool are_vectors_of_rows(const lookback_strides& strides, u64 stride) {
+  if constexpr (!Problem::segments_type::are_strided) return true;
+  return strides.row_elements % width == 0 && stride % width == 0;
+}
+
 // A vector of each of several arrays; `number` is that of the first one among all.
 template <u32 number, u32 width, class... Types>
 struct vectors {
@@ -127,9 +150,9 @@ struct vectors {
   DEVICE static bool are_loadable(const Source&) { return true; }
   template <class Source>
   DEVICE void load(const Source&, int) {}
-  template <bool is_reversed>
+  template <class Problem>
   DEVICE static bool are_storable(const lookback_launch&, i64) { return true; }
-  template <bool is_reversed>
+  template <class Problem>
   DEVICE void store(const lookback_launch&, i64) {}
   template <class Part>
   DEVICE void store_in_stage(const Part&, int) {}
@@ -158,19 +181,20 @@ struct vectors<number, width, First, Rest...> {
   }
 
   // The same where they are stored, the first one at `index`.
-  template <bool is_reversed>
+  template <class Problem>
   DEVICE static bool are_storable(const lookback_launch& launch, i64 index) {
-    return is_aligned_vector<width>(place_in<is_reversed>(launch, index)) &&
-           vectors<number + 1, width, Rest...>::template are_storable<is_reversed>(launch, index);
+    return are_vectors_of_rows<Problem, width>(launch.strides, launch.strides.outputs[number]) &&
+           is_aligned_vector<width>(place_in<Problem>(launch, index)) &&
+           vectors<number + 1, width, Rest...>::template are_storable<Problem>(launch, index);
   }
 
   // All of them lie in the array.
-  template <bool is_reversed>
+  template <class Problem>
   DEVICE void store(const lookback_launch& launch, i64 index) {
-    First* const to = place_in<is_reversed>(launch, index);
-    turn<is_reversed>(first);
+    First* const to = place_in<Problem>(launch, index);
+    turn<Problem::is_backward>(first);
     in_pieces(first, [&](u32 from, const auto& piece) { memory::store_vector_unsplit<piece_of<width, First>()>(to + from, piece); });
-    rest.template store<is_reversed>(launch, index);
+    rest.template store<Problem>(launch, index);
   }
 
   // The same into the stage, where the warp's part of a tile has room for it, the first one at `offset` in that part.
@@ -214,16 +238,18 @@ struct vectors<number, width, First, Rest...> {
   }
 
  private:
-  template <bool is_reversed>
+  template <class Problem>
   DEVICE static First* place_in(const lookback_launch& launch, i64 index) {
-    return static_cast<First*>(launch.outputs[number]) + place_of<is_reversed>(launch.n, index, width);
+    const i64 place = place_of<Problem::is_backward>(launch.n, index, width);
+    return static_cast<First*>(launch.outputs[number]) + in_memory<Problem>(launch.strides, launch.strides.outputs[number], place);
   }
 
   template <class Element, class Source>
   DEVICE static bool is_loadable(const Source& source) {
     if constexpr (array_of<Element>::together > 1) return true;
     // Vectors are whole vectors apart.
-    return is_aligned_vector<width>(source.template array<number, typename array_of<Element>::type>(0, width));
+    return source.template are_vectors<number, width>() &&
+           is_aligned_vector<width>(source.template array<number, typename array_of<Element>::type>(0, width));
   }
 
   template <class Source, class T>
@@ -448,6 +474,7 @@ struct segments<segmented<Operator>> {
 // `finds_last_begin` says, `last_begin` is its offset, `no_begin` if there is none.
 struct one_segment {
   static constexpr bool are_several = false;
+  static constexpr bool are_strided = false;
   static constexpr bool are_columns = false;
   static constexpr bool are_rows = false;
   static constexpr bool has_states = false;
@@ -480,6 +507,7 @@ struct columns_of_tensor : one_segment {
 
 struct segments_of_states {
   static constexpr bool are_several = true;
+  static constexpr bool are_strided = false;
   static constexpr bool are_columns = false;
   static constexpr bool are_rows = false;
   static constexpr bool has_states = false;
@@ -498,11 +526,14 @@ struct segments_of_states {
   }
 };
 
-// The row that has the element at a place; the inverse is cut, so that the quotient is one too small at most.
-DEVICE u64 row_at(const lookback_launch& launch, u64 place) {
-  const u64 row = multiply_high(place, launch.columns_inverse);
-  return place - row * launch.columns < launch.columns ? row : row + 1;
-}
+// Segments of arrays whose rows do not lie one behind the other.
+template <class Segments>
+struct strided : Segments {
+  static constexpr bool are_strided = true;
+};
+
+// The row that has the element at a place.
+DEVICE u64 row_at(const lookback_launch& launch, u64 place) { return quotient(place, launch.columns, launch.columns_inverse); }
 
 // Rows of `launch.columns` elements; with a state before each and behind each, if it has states.
 template <bool has_states_>
@@ -573,6 +604,7 @@ struct equal_rows : segments_of_states {
 template <class Segments>
 struct within_segment {
   static constexpr bool are_several = true;
+  static constexpr bool are_strided = Segments::are_strided;
   static constexpr bool are_rows = false;
   static constexpr bool has_states = false;
   template <class Operator>
@@ -704,6 +736,10 @@ struct source_of_tile {
   // The offset of index 0, or none.
   DEVICE u32 zero_offset() const { return first <= 0 ? static_cast<u32>(-first) : ~0u; }
 
+  // Whether vectors lie side by side in an array as their elements do in the tile.
+  template <u32 number, u32 width>
+  DEVICE bool are_vectors() const { return are_vectors_of_rows<Problem, width>(launch.strides, launch.strides.inputs[number]); }
+
   // Where the bits of the tile begin.
   DEVICE u64 first_bit() const { return static_cast<u64>(first + static_cast<i64>(LOOKBACK_LEADING_BITS)); }
 
@@ -720,7 +756,9 @@ struct global_arrays : source_of_tile<Problem> {
   template <u32 number, class T>
   DEVICE const T* array(int offset, int width) const {
     const i64 tile_place = place_of<Problem::is_backward>(this->launch.n, this->first, this->tile_elements);
-    return static_cast<const T*>(this->launch.inputs[number]) + tile_place + this->lowest(offset, width);
+    const lookback_strides& strides = this->launch.strides;
+    return static_cast<const T*>(this->launch.inputs[number]) +
+           in_memory<Problem>(strides, strides.inputs[number], tile_place + this->lowest(offset, width));
   }
 
   template <u32 number>
@@ -900,7 +938,7 @@ struct defined {
           }
         }
       };
-      if (tile.lies_within(launch.n) && vectors_of<width, outputs>::type::template are_storable<is_reversed>(launch, first_index)) {
+      if (tile.lies_within(launch.n) && vectors_of<width, outputs>::type::template are_storable<defined>(launch, first_index)) {
         if (tile.ends_early()) {
           store_rows(constant<1>(), constant<1>());
         } else {
@@ -1015,7 +1053,7 @@ struct defined {
   template <u32 count, u32 width>
   DEVICE static void store_run(const lookback_launch& launch, i64 index, u32 from, const state_type (&states)[width], u32 mode) {
     auto stored = outputs_of<count>(launch, index, mode, [&](u32 j) { return states[from + j]; });
-    stored.template store<is_reversed>(launch, index);
+    stored.template store<defined>(launch, index);
   }
 
   // What is stored of `count` states from `index` on, which `get(j)` tells.

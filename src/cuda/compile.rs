@@ -764,6 +764,12 @@ mod tests {
             (Strategy::Lookback, doubles.total(), Mode::Inclusive),
             (Strategy::Lookback, recurrence.reversed(true).in_segments(columns), Mode::Exclusive),
             (Strategy::Lookback, triples.in_segments(columns), Mode::Inclusive),
+            (Strategy::Lookback, triples.in_segments(columns).strided(), Mode::Inclusive),
+            (
+                Strategy::OneWave,
+                recurrence.in_segments(Segments::Rows { have_states: true }).strided(),
+                Mode::Exclusive,
+            ),
             (Strategy::Lookahead, triples.in_segments(columns), Mode::Inclusive),
             (Strategy::Lookback, words.in_segments(columns), Mode::Inclusive),
             (Strategy::Lookahead, words.in_segments(columns), Mode::Exclusive),

@@ -68,9 +68,7 @@ impl<'a> Run<'a> {
     /// An array that is the next one to be loaded and the next one to be stored.
     pub fn in_place<T: ArrayElement>(mut self, array: &'a mut impl DevicePtrMut<T>) -> Self {
         let (address, elements) = self.lend_to_write(array);
-        let lent = Lent::array::<T>(address, elements);
-        self.call.input(lent);
-        self.call.output(lent);
+        self.call.in_place(Lent::array::<T>(address, elements));
         self
     }
 

@@ -687,6 +687,7 @@ impl Definition {
             is_counted: false,
             is_reproducible: false,
             is_total: false,
+            is_strided: false,
             is_long: matches!(definition.kind, Kind::Binning(_)) && definition.outputs[0].element.bytes == 8,
         })
     }
@@ -952,6 +953,8 @@ pub struct Defined {
     is_total: bool,
     /// Whether what is kept, sorted or counted may be more than a `u32` counts.
     is_long: bool,
+    /// Whether the rows of its arrays may have something between them.
+    is_strided: bool,
 }
 
 impl Defined {
@@ -987,6 +990,17 @@ impl Defined {
     /// Whether it is that.
     pub(crate) const fn is_total(self) -> bool {
         self.is_total
+    }
+
+    /// The scan of arrays whose rows may have something between them.
+    #[must_use]
+    pub(crate) const fn strided(self) -> Self {
+        Self { is_strided: true, ..self }
+    }
+
+    /// Whether it is that.
+    pub(crate) const fn is_strided(self) -> bool {
+        self.is_strided
     }
 
     /// The same of arrays of so many elements, of which what is kept or sorted may be more than a `u32` counts.
@@ -1204,6 +1218,7 @@ impl Defined {
             }
             Kind::Placed | Kind::Mixed => {
                 let segments = self.segments.cuda_type();
+                let segments = if self.is_strided { format!("::lookback::strided<{segments}>") } else { segments };
                 format!("::lookback::defined<::own::text, {segments}, {is_reversed}, {is_counted}, {is_reproducible}>")
             }
         };
@@ -1232,7 +1247,8 @@ impl fmt::Display for Defined {
         };
         let direction = if self.is_reversed { ", reversed" } else { "" };
         let order = if self.is_reproducible { ", reproducible" } else { "" };
-        formatter.pad(&format!("{}{segments}{direction}{order}", self.definition.0.name))
+        let strides = if self.is_strided { ", strided" } else { "" };
+        formatter.pad(&format!("{}{segments}{strides}{direction}{order}", self.definition.0.name))
     }
 }
 

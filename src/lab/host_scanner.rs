@@ -215,8 +215,7 @@ impl<'a> HostRun<'a> {
     /// A slice that is the next one to be loaded and the next one to be stored.
     pub fn in_place<T: ArrayElement>(mut self, array: &'a mut [T]) -> Self {
         let lent = self.lend_to_write(array, true);
-        self.call.input(lent);
-        self.call.output(lent);
+        self.call.in_place(lent);
         self
     }
 

@@ -1,7 +1,7 @@
 //! One run of a scan that a user has defined: its arrays by address, wherever they lie, checked before anything is launched.
 
 use super::call_error::CallError;
-use super::launch::{Addresses, Arrays, WholeNumbers};
+use super::launch::{Addresses, Arrays, Strides, WholeNumbers};
 use super::plan::ScanRequest;
 use super::tuning::{Resolved, Tuning};
 use super::{Mode, ScanConfig, Strategy, StrategyChoice};
@@ -14,10 +14,15 @@ use bytemuck::Pod;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lent {
     address: u64,
+    /// Those that are scanned, which are all unless something is between rows.
     elements: u64,
     element_bytes: u64,
     /// Its elements' type in CUDA; of states nobody knows it.
     cuda_type: Option<&'static str>,
+    /// All that it has.
+    held: u64,
+    /// Elements from the begin of a row to that of the next, where rows may have something between them.
+    stride: Option<u64>,
 }
 
 impl Lent {
@@ -34,26 +39,34 @@ impl Lent {
     /// Of a type that a definition names.
     #[cfg(any(feature = "lab", feature = "cuda"))]
     pub fn as_defined((cuda_type, bytes): (&'static str, usize), address: u64, elements: u64) -> Self {
-        Self { address, elements, element_bytes: bytes as u64, cuda_type: Some(cuda_type) }
+        Self { cuda_type: Some(cuda_type), ..Self::states_of(bytes, address, elements) }
     }
 
     /// States of so many bytes.
-    #[cfg(any(all(feature = "cpu", feature = "lab"), feature = "cuda"))]
     pub fn states_of(bytes: usize, address: u64, elements: u64) -> Self {
-        Self { address, elements, element_bytes: bytes as u64, cuda_type: None }
+        Self { address, elements, element_bytes: bytes as u64, cuda_type: None, held: elements, stride: None }
     }
 
     pub fn states<T: Pod>(address: u64, elements: usize) -> Self {
-        Self { address, elements: elements as u64, element_bytes: size_of::<T>() as u64, cuda_type: None }
+        Self::states_of(size_of::<T>(), address, elements as u64)
     }
 
     fn end(self) -> u64 {
-        self.address + self.elements * self.element_bytes
+        self.address + self.held * self.element_bytes
     }
 
     fn overlaps(self, other: Self) -> bool {
         let is_within = self.address < other.end() && other.address < self.end();
-        is_within && self.elements > 0 && other.elements > 0
+        is_within && self.held > 0 && other.held > 0
+    }
+
+    /// The same array as one of rows of so many elements, if it is that: rows and what is between them, behind the last one as well
+    /// or not.
+    fn in_rows(self, row: u64) -> Option<Self> {
+        let Some(stride) = self.stride else { return Some(self) };
+        let (rows, rest) = (self.held.checked_div(stride)?, self.held % stride);
+        let is_whole = row > 0 && row <= stride && (rest == 0 || rest >= row);
+        is_whole.then_some(Self { elements: (rows + u64::from(rest > 0)) * row, ..self })
     }
 }
 
@@ -99,6 +112,9 @@ pub(crate) struct Call {
     hand: Option<Hand>,
     is_told_twice: bool,
     unfit_key: Option<ElementType>,
+    /// Whether an input and an output are the arrays that were named last.
+    named_last: [bool; 2],
+    is_stride_of_nothing: bool,
 }
 
 /// A run that may be launched.
@@ -139,6 +155,16 @@ macro_rules! methods_without_arrays {
         /// Scans each row of `columns` elements by itself.
         pub fn rows(mut self, columns: usize) -> Self {
             self.call.rows(columns as u64);
+            self
+        }
+
+        /// The rows of the input or output that is named right before begin so many elements apart, and may have something between
+        /// them: the parts of the rows of a larger matrix, or rows of a whole number of lines. What is between them is neither read nor
+        /// written, and behind the last row there may be as much or nothing. Rows are elements that lie side by side, whichever way they
+        /// are scanned: those of [`Self::rows`], and of [`Self::columns`] and [`Self::axis`] as many as there are columns. By `auto`,
+        /// `lookback` and others that load tiles element by element or in vectors; `lookahead` refuses it.
+        pub fn row_stride(mut self, elements: usize) -> Self {
+            self.call.row_stride(elements as u64);
             self
         }
 
@@ -186,6 +212,8 @@ impl Call {
             hand: None,
             is_told_twice: false,
             unfit_key: None,
+            named_last: [false; 2],
+            is_stride_of_nothing: false,
         }
     }
 
@@ -201,10 +229,29 @@ impl Call {
 
     pub fn input(&mut self, array: Lent) {
         self.inputs.push(array);
+        self.named_last = [true, false];
     }
 
     pub fn output(&mut self, array: Lent) {
         self.outputs.push(array);
+        self.named_last = [false, true];
+    }
+
+    /// An input and an output in one.
+    pub fn in_place(&mut self, array: Lent) {
+        self.inputs.push(array);
+        self.outputs.push(array);
+        self.named_last = [true, true];
+    }
+
+    /// Elements from the begin of a row to that of the next, of the array that was named last.
+    pub fn row_stride(&mut self, elements: u64) {
+        self.is_stride_of_nothing |= self.named_last == [false; 2];
+        for (arrays, is_named) in [&mut self.inputs, &mut self.outputs].into_iter().zip(self.named_last) {
+            if let Some(last) = arrays.last_mut().filter(|_| is_named) {
+                last.stride = Some(elements);
+            }
+        }
     }
 
     pub fn reverse(&mut self) {
@@ -285,7 +332,7 @@ impl Call {
     pub fn stores_a_part(&self) -> bool {
         match self.defined.verb() {
             Verb::Compact | Verb::Expand | Verb::Scatter => true,
-            Verb::Scan | Verb::Sort => self.count.is_some(),
+            Verb::Scan | Verb::Sort => self.count.is_some() || self.outputs.iter().any(|array| array.stride.is_some()),
             Verb::Histogram | Verb::Total => false,
         }
     }
@@ -316,6 +363,7 @@ impl Call {
         config: Option<ScanConfig>,
         tuning: &Tuning,
     ) -> Result<Option<Prepared>, CallError> {
+        let row_elements = self.resolve_strides()?;
         let (inputs, outputs) = self.named()?;
         let is_by_outputs = matches!(self.defined.verb(), Verb::Scan | Verb::Expand);
         let lengths = if is_by_outputs { &self.outputs } else { &self.inputs };
@@ -399,6 +447,16 @@ impl Call {
             kept: whole_numbers(self.kept),
             is_reversed: self.defined.is_reversed(),
             places,
+            strides: row_elements.map_or_else(Strides::default, |row_elements| {
+                let strides = |arrays: &[Named]| {
+                    let mut strides = [0; abi::LOOKBACK_MAXIMUM_ARRAYS as usize];
+                    for (place, (_, array)) in strides.iter_mut().zip(arrays) {
+                        *place = array.stride.unwrap_or(row_elements);
+                    }
+                    strides
+                };
+                Strides { row_elements, inputs: strides(&inputs), outputs: strides(&outputs) }
+            }),
         };
         Ok(Some(Prepared { request, arrays }))
     }
@@ -431,7 +489,30 @@ impl Call {
         matches!(self.defined.segments(), Segments::Rows { .. } | Segments::Columns(_))
     }
 
-    /// What the axis is of arrays of `n` elements. Columns that have no others beside them are rows.
+    /// Of arrays some of which have something between their rows: elements of a row, as many as lie side by side.
+    fn resolve_strides(&mut self) -> Result<Option<u64>, CallError> {
+        let mut arrays = self.inputs.iter().chain(&self.outputs);
+        if !self.is_stride_of_nothing && arrays.all(|array| array.stride.is_none()) {
+            return Ok(None);
+        }
+        let has_rows = self.has_rows() && self.verb == Verb::Scan && self.hand.is_none();
+        if self.is_stride_of_nothing || !has_rows {
+            return Err(CallError::StrideOfNothing(self.scan()));
+        }
+        let row = self.axis.map_or(self.columns, |(_, inner)| inner);
+        let (scan, [input_names, output_names]) = (self.scan(), self.defined.names());
+        let names = input_names.into_iter().chain(output_names).map(str::to_owned);
+        // More arrays than there are names are refused later.
+        let names = names.chain(std::iter::repeat(String::from("one too many")));
+        for (lent, array) in self.inputs.iter_mut().chain(&mut self.outputs).zip(names) {
+            let (elements, stride) = (lent.held, lent.stride.unwrap_or(row));
+            *lent = lent.in_rows(row).ok_or(CallError::Stride { scan: scan.clone(), array, elements, row, stride })?;
+        }
+        self.defined = self.defined.strided();
+        Ok(Some(row))
+    }
+
+    /// What the axis is of arrays of `n` elements. Columns that have no others beside them are rows, whose elements lie side by side.
     fn resolve_axis(&mut self, n: u64) -> Result<(), CallError> {
         let Some((length, inner)) = self.axis else { return Ok(()) };
         let length = length.unwrap_or_else(|| n.checked_div(inner).unwrap_or(0).max(1));
@@ -440,7 +521,7 @@ impl Call {
             return Err(CallError::Axis { scan: self.scan(), n, length, inner });
         }
         self.columns = length;
-        if inner > 1 {
+        if inner > 1 || self.defined.is_strided() {
             self.defined = self.defined.in_segments(Segments::Columns(Axis { length, inner }));
         }
         Ok(())
@@ -639,7 +720,8 @@ impl Call {
                     && other < inputs.len()
                     && position < outputs.len()
                     && self.verb == Verb::Scan;
-                let is_same = is_own && array.address == output.address && array.cuda_type == output.cuda_type;
+                let lie_alike = array.address == output.address && array.stride == output.stride;
+                let is_same = is_own && lie_alike && array.cuda_type == output.cuda_type;
                 in_place |= is_same;
                 if !is_same && output.overlaps(array) {
                     return Err(overlap(other_name));

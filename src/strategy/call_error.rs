@@ -72,6 +72,28 @@ pub enum CallError {
         /// The other one.
         second: String,
     },
+    /// A row stride of no array, or where there are no rows.
+    #[error(
+        "{0}: `row_stride` is of the input or output that is named right before it, and of scans by `rows`, `columns` or `axis` alone"
+    )]
+    StrideOfNothing(String),
+    /// An array that does not consist of rows that begin so far apart.
+    #[error(
+        "{scan}: the array '{array}' of {elements} elements is no whole rows of {row} that begin {stride} elements apart; \
+         behind its last row there may be as much as between two, or nothing"
+    )]
+    Stride {
+        /// The scan.
+        scan: String,
+        /// The array.
+        array: String,
+        /// Its elements.
+        elements: u64,
+        /// Elements of a row.
+        row: u64,
+        /// Elements from the begin of a row to that of the next.
+        stride: u64,
+    },
     /// Rows that do not fill the array.
     #[error("{scan}: {n} elements are no whole rows of {columns}")]
     Columns {

@@ -120,6 +120,11 @@ pub enum ConfigError {
         "the strategy '{strategy}' scans along rows, and {problem} down columns; choose 'auto', 'lookback' or 'lookahead'"
     )]
     TakesNoColumns { strategy: &'static str, problem: String },
+    /// The strategy loads tiles by bulk copies, which know of no rows.
+    #[error(
+        "the strategy '{strategy}' loads tiles that lie in one piece, which those of {problem} do not; choose 'auto' or 'lookback'"
+    )]
+    TakesNoStrides { strategy: &'static str, problem: String },
     /// The strategy has no kernels that sort and count.
     #[error("the strategy '{strategy}' scans and does nothing else; for the {problem} choose 'auto' or 'lookback'")]
     ScansAlone { strategy: &'static str, problem: String },
@@ -203,6 +208,7 @@ impl ConfigError {
             self,
             Self::TakesNoArrays { .. }
                 | Self::TakesNoColumns { .. }
+                | Self::TakesNoStrides { .. }
                 | Self::ScansAlone { .. }
                 | Self::WorksInOutput { .. }
                 | Self::SpineOfStates { .. }

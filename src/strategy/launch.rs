@@ -60,6 +60,31 @@ pub struct Arrays {
     pub is_reversed: bool,
     /// Elements of each array that is stored.
     pub places: u64,
+    /// How rows lie that do not lie one behind the other.
+    pub strides: Strides,
+}
+
+/// How the rows of arrays lie, if not one behind the other. Rows are the elements that do, whichever way they are scanned.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Strides {
+    /// Elements of a row; 0 where rows lie one behind the other.
+    pub row_elements: u64,
+    /// Elements from the begin of a row to that of the next, of each array that is loaded.
+    pub inputs: [u64; abi::LOOKBACK_MAXIMUM_ARRAYS as usize],
+    /// Likewise of each that is stored.
+    pub outputs: [u64; abi::LOOKBACK_MAXIMUM_ARRAYS as usize],
+}
+
+impl Strides {
+    fn to_abi(self) -> abi::lookback_strides {
+        let Self { row_elements, inputs, outputs } = self;
+        abi::lookback_strides { row_elements, inverse: inverse(row_elements), inputs, outputs }
+    }
+}
+
+/// 2^64 by a number, cut; 0 for none. 2^64 itself does not fit: the quotients of 1 are one too small then, as they may be.
+fn inverse(number: u64) -> u64 {
+    (1_u128 << 64).checked_div(u128::from(number)).map_or(0, |inverse| u64::try_from(inverse).unwrap_or(u64::MAX))
 }
 
 /// An array of whole numbers in the device's memory.
@@ -148,7 +173,7 @@ impl Step {
     /// The arguments that tell of the user's arrays.
     fn arrays(&self, addresses: &Addresses) -> abi::lookback_launch {
         let Some(defined) = self.problem.defined() else { return abi::lookback_launch::default() };
-        let Arrays { inputs, outputs, columns, initial, initial_state, final_state, .. } = addresses.arrays;
+        let Arrays { inputs, outputs, columns, initial, initial_state, final_state, strides, .. } = addresses.arrays;
         let at = |place, own| match place {
             Place::Scratch(offset) => scratch_arrays(addresses.scratch + offset, self.n, defined),
             Place::Output => outputs,
@@ -163,12 +188,8 @@ impl Step {
             inputs: inputs.map(|address| pointer::<std::ffi::c_void>(address).cast_const()),
             outputs: outputs.map(pointer),
             columns,
-            // 2^64 / 1 does not fit: the quotient is one too small then, as it may be.
-            columns_inverse: if columns == 0 {
-                0
-            } else {
-                u64::try_from((1_u128 << 64) / u128::from(columns)).unwrap_or(u64::MAX)
-            },
+            columns_inverse: inverse(columns),
+            strides: strides.to_abi(),
             initial_state: pointer(initial_state),
             final_state: pointer(final_state),
             has_initial: u32::from(initial.is_some()),

@@ -6,7 +6,7 @@ use super::planner::Planner;
 use super::shape::{Shape, Tiling};
 use super::{Alignment, Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use crate::abi;
-use crate::element::{Instance, Problem, Verb};
+use crate::element::{Defined, Instance, Problem, Verb};
 use crate::ranks::Hand;
 
 pub use super::kernel::Kernel;
@@ -178,6 +178,10 @@ impl Plan {
         if problem.axis().is_some() && shape.kernel_of_columns.is_none() {
             return Err(ConfigError::TakesNoColumns { strategy, problem: problem.to_string() });
         }
+        let is_strided = problem.defined().is_some_and(Defined::is_strided);
+        if is_strided && !shape.takes_strides() {
+            return Err(ConfigError::TakesNoStrides { strategy, problem: problem.to_string() });
+        }
         if !problem.is_scan() && !shape.does_more {
             return Err(ConfigError::ScansAlone { strategy, problem: problem.to_string() });
         }
@@ -212,8 +216,9 @@ impl Plan {
         if descriptor.holds() < bytes {
             return Err(ConfigError::DescriptorTooSmall { descriptor, bytes });
         }
-        // Tiles whose places are known to others, or a part of what the scan gives, are counted from the first element.
-        let is_counted_from_first = is_reproducible || request.hand.is_some();
+        // Tiles whose places are known to others, or a part of what the scan gives, are counted from the first element, and so are
+        // those of rows whose vectors are not the array's.
+        let is_counted_from_first = is_reproducible || is_strided || request.hand.is_some();
         let offsets = [request.input_offset, request.output_offset];
         let are_aligned = offsets.iter().all(|offset| offset % abi::LOOKBACK_VECTOR_BYTES == 0);
         // An element that is a vector never lies off one, and its kernel has no code for that.

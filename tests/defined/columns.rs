@@ -9,14 +9,14 @@ const OF_COLUMNS: [Strategy; 2] = [Strategy::Lookback, Strategy::Lookahead];
 
 /// The shape of a tensor that is scanned along its middle axis.
 #[derive(Debug, Clone, Copy)]
-struct Shape {
-    outer: usize,
-    length: usize,
-    inner: usize,
+pub(super) struct Shape {
+    pub(super) outer: usize,
+    pub(super) length: usize,
+    pub(super) inner: usize,
 }
 
 impl Shape {
-    fn elements(self) -> usize {
+    pub(super) fn elements(self) -> usize {
         self.outer * self.length * self.inner
     }
 
@@ -36,7 +36,7 @@ impl Shape {
 }
 
 /// What the loop gives of `maps` down each column, from a state of each; and the states at the ends.
-fn by_column(
+pub(super) fn by_column(
     (a, b): (&[u8], &[u32]),
     shape: Shape,
     (is_exclusive, is_reversed): (bool, bool),

@@ -120,6 +120,15 @@ fn rows(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
     expect(&stream.clone_dtoh(&y)?, &[1, 3, 6, 4, 9, 15])
 }
 
+/// Two rows of three, the left half of a matrix whose rows have six.
+fn strided(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;
+    let x = stream.clone_htod(&[1, 2, 3, 0, 0, 0, 4, 5, 6, 0, 0, 0])?;
+    let mut y = stream.alloc_zeros::<i32>(6)?;
+    scanner.run(stream, sum).input(&x).row_stride(6).output(&mut y).rows(3).inclusive()?;
+    expect(&stream.clone_dtoh(&y)?, &[1, 3, 6, 4, 9, 15])
+}
+
 /// Three columns of two.
 fn columns(scanner: &Scanner, stream: &Arc<CudaStream>) -> Outcome {
     let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;

@@ -110,6 +110,15 @@ fn rows(scanner: &mut HostScanner) -> Outcome {
     expect(&y, &[1, 3, 6, 4, 9, 15])
 }
 
+/// Two rows of three, the left half of a matrix whose rows have six.
+fn strided(scanner: &mut HostScanner) -> Outcome {
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;
+    let x = [1, 2, 3, 0, 0, 0, 4, 5, 6, 0, 0, 0];
+    let mut y = [0_i32; 6];
+    scanner.run(sum).input(&x).row_stride(6).output(&mut y).rows(3).inclusive()?;
+    expect(&y, &[1, 3, 6, 4, 9, 15])
+}
+
 /// Three columns of two.
 fn columns(scanner: &mut HostScanner) -> Outcome {
     let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;

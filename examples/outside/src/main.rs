@@ -28,6 +28,7 @@ macro_rules! calls {
             reversed,
             reproducible,
             rows,
+            strided,
             columns,
             axis,
             by_key,

@@ -493,7 +493,7 @@ fn sizes_between(below: u64, up_to: u64) -> BTreeSet<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::element::{Definition, Segments};
+    use crate::element::{Axis, Definition, Segments};
     use crate::strategy::Strategy;
     use proptest::prelude::*;
 
@@ -770,7 +770,14 @@ mod tests {
         let wide = wide.load("return {};").output::<f32>("y").store("y = 0;").define().expect("a definition");
         let all = [recurrence, bytes, wide];
         let segments = [Segments::One, Segments::Rows { have_states: false }, Segments::Keys(ElementType::U64)];
-        all.into_iter().flat_map(|scan| segments.map(|segments| scan.in_segments(segments).into())).collect()
+        let strided =
+            [Segments::Rows { have_states: true }, Segments::Columns(Axis { length: 1 << 10, inner: 1 << 7 })];
+        all.into_iter()
+            .flat_map(|scan| {
+                let strided = strided.map(|segments| scan.in_segments(segments).strided().into());
+                segments.map(|segments| scan.in_segments(segments).into()).into_iter().chain(strided)
+            })
+            .collect()
     }
 
     proptest! {
