@@ -971,8 +971,7 @@ fn a_strategy_without_its_waiting_is_another_kernel_and_every_other_kernel_is_th
 #[ignore = "a minute; .ci/run asks for it"]
 fn every_mutant_compiles_in_a_configuration_where_it_can_show() {
     use lookback::kernels::mutant::Mutant;
-    use lookback::lab::stress::PLAIN;
-    use lookback::lab::stress::gpu::{GpuStressSettings, StressCase, compile};
+    use lookback::lab::stress::gpu::{GpuStressSettings, compile};
     use lookback::lab::workload::ProblemKind;
     let Some(compiler) = compiler("every_mutant_compiles_in_a_configuration_where_it_can_show") else { return };
     compiler.tools("stress.cu", HOPPER).unwrap_or_else(|error| panic!("{error}"));
@@ -981,7 +980,7 @@ fn every_mutant_compiles_in_a_configuration_where_it_can_show() {
     let is_asked = |(index, mutant): &(usize, &Mutant)| {
         mutant.rule.is_none() && mutant.when.problems.is_empty() || index % 10 == 0
     };
-    let all = Mutant::all().expect("readable").iter().filter(|mutant| StressCase::can_draw(PLAIN, mutant));
+    let all = Mutant::all().expect("readable").iter().filter(|&mutant| settings(mutant).can_draw());
     let mutants = all.enumerate().filter(is_asked).map(|(_, mutant)| mutant);
     let mut cases: Vec<_> = mutants.flat_map(|mutant| settings(mutant).palette_cases()).collect();
     let of_problem = |&kind| GpuStressSettings { problems: vec![kind], palette: 2, ..Default::default() };
