@@ -2,7 +2,7 @@
 # Makes on this machine's GPU the records that README and docs speak of, draws them, and says what is faster or slower than in the
 # committed ones. What was interrupted goes on by the same command.
 #
-#     scripts/reproduce.sh FOLDER [NAME ...]      # names of the table below, all but tune and stress where none is given
+#     scripts/reproduce.sh FOLDER [NAME ...]      # names of the table below, all but tune, stress and mutants where none is given
 #
 # Needs an NVIDIA GPU with its driver, nvcc for the rivals (scripts/install-cuda.sh brings it), and the program of
 # `cargo build --release --features peers`. Seconds are about those of one H200, compilation by 16 cores included. The exit code
@@ -31,9 +31,10 @@ moves 80 sweep sweeps/moves.toml
 targets 380 compare --sweep targets
 copies 60 sweep sweeps/copies.toml
 tune 220 tune
-stress 150 stress --device cuda --problem all --runs 1M --seconds 90"
+stress 150 stress --device cuda --problem all --runs 1M --seconds 90
+mutants 2400 stress --mutants --device cuda --seconds 4"
 
-names=${*:-$(printf '%s\n' "$all" | cut -d' ' -f1 | grep -v -x -e tune -e stress | tr '\n' ' ')}
+names=${*:-$(printf '%s\n' "$all" | cut -d' ' -f1 | grep -v -x -e tune -e stress -e mutants | tr '\n' ' ')}
 total=0
 for name in $names; do
   line=$(printf '%s\n' "$all" | grep "^$name ") || { echo "there is no '$name'; $usage" >&2; exit 2; }
@@ -44,13 +45,18 @@ mkdir -p "$folder"
 for name in $names; do
   command=$(printf '%s\n' "$all" | grep "^$name " | cut -d' ' -f3-)
   # A finished record is kept, and one that was interrupted is gone on with.
-  if ls "$folder/$name"-*.jsonl.gz >/dev/null 2>&1; then
+  if ls "$folder/$name"-*.jsonl.gz "$folder/$name.json" 2>/dev/null | grep -q .; then
     echo "== $name is there" >&2
     continue
   fi
   case $name in
     selftest | stress) into= ;;
     tune) into="--output $folder/my-table.toml" ;;
+    mutants)
+      # A kill table is made in one go: one that was interrupted is made anew.
+      rm -f "$folder/mutants.part.json"
+      into="--output $folder/mutants.part.json"
+      ;;
     *) into="--output $folder" ;;
   esac
   if ls "$folder/$name"-*.jsonl >/dev/null 2>&1; then
@@ -63,9 +69,11 @@ for name in $names; do
   # 4: right, and a target was missed. A timer that is not sure of itself does not keep the records from being made.
   case $name-$code in
     *-0 | *-4) ;;
+    mutants-1) echo "== a fault survived, or a harmless variant was reported: the table says which" >&2 ;;
     selftest-1) echo "== the self-test failed: what it said above holds for all that follows" >&2 ;;
     *) exit $code ;;
   esac
+  [ "$name" != mutants ] || mv "$folder/mutants.part.json" "$folder/mutants.json"
 done
 ls "$folder"/*.jsonl.gz >/dev/null 2>&1 || exit 0
 "$lookback" report "$folder"

@@ -29,9 +29,9 @@ pub struct DetectorRow {
     pub column: &'static str,
     /// Whether it needs a GPU.
     pub needs_gpu: bool,
-    /// What a mutant took on average, 2026-11-23. Without a GPU on two cores: the first three over all at `--seconds 4`, the
-    /// models over a sample of 60, with the kernels as they are. The last two on an H200's machine with 16 cores:
-    /// `gpu-stress` over all at `--seconds 1.2`, one mutant at a time, `compute-sanitizer` over 150.
+    /// What a mutant took on average. Without a GPU on two cores, 2026-11-23: the first three over all at `--seconds 4`, the
+    /// models over a sample of 60, with the kernels as they are. The last two on an H200's machine with 16 cores, 2026-11-29:
+    /// `gpu-stress` over all at `--seconds 1.5`, `compute-sanitizer` over 94.
     pub seconds_a_mutant: f64,
     /// Whether it draws cases of problems other than plain scans.
     pub knows_problems: bool,
@@ -101,12 +101,12 @@ detectors! {
     }
     /// Delays, co-running kernels, graphs and poisoned workspaces on a GPU.
     GpuStress = "gpu-stress" {
-        column: "GPU", needs_gpu: true, seconds: 1.8,
+        column: "GPU", needs_gpu: true, seconds: 1.3,
         knows_problems: true, new(problems): "cuda" => gpu::stressed(problems)?
     }
     /// NVIDIA's compute-sanitizer on a GPU.
     ComputeSanitizer = "compute-sanitizer" {
-        column: "sanitizer", needs_gpu: true, seconds: 1.9,
+        column: "sanitizer", needs_gpu: true, seconds: 1.8,
         knows_problems: true, new(problems): "cuda" => sanitizer::sanitized(problems)?
     }
 }
