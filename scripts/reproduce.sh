@@ -53,9 +53,8 @@ for name in $names; do
     selftest | stress) into= ;;
     tune) into="--output $folder/my-table.toml" ;;
     mutants)
-      # A kill table is made in one go: one that was interrupted is made anew.
-      rm -f "$folder/mutants.part.json"
       into="--output $folder/mutants.part.json"
+      [ ! -f "$folder/mutants.part.json" ] || into="$into --add $folder/mutants.part.json"
       ;;
     *) into="--output $folder" ;;
   esac

@@ -579,6 +579,41 @@ fn a_table_of_mutants_replaces_nothing_but_a_table_of_mutants() {
     }
 }
 
+#[test]
+fn a_table_of_the_same_commit_is_gone_on_with() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("table.json").to_string_lossy().into_owned();
+    let run = |more: &[&str]| {
+        let words =
+            ["stress", "--mutants", "--detectors", "weak-memory", "--seconds", "2", "--output", &path, "--quiet"];
+        lookback().args(words).args(more).output().expect("it runs")
+    };
+    let read = || -> serde_json::Value {
+        serde_json::from_slice(&std::fs::read(&path).expect("it is written")).expect("JSON")
+    };
+    let some = ["--sample", "4", "--seed", "9"];
+    run(&some);
+    let first = read();
+    if first["git_commit"].is_null() {
+        println!("skipped: this build does not know its commit");
+        return;
+    }
+    let cells = |table: &serde_json::Value| -> Vec<serde_json::Value> {
+        let rows = table["mutants"].as_array().expect("rows").iter();
+        rows.map(|row| row["detectors"]["weak-memory"].clone()).filter(|cell| cell["verdict"] == "killed").collect()
+    };
+    assert!(!cells(&first).is_empty(), "{first:#}");
+    run(&[&some[..], &["--add", &path]].concat());
+    let second = read();
+    // To the nanoseconds that they took.
+    assert!(cells(&first).iter().all(|cell| cells(&second).contains(cell)), "{second:#}");
+    assert!(second["machine"]["part of column weak"].is_string(), "{second:#}");
+    // Who names them asks about them.
+    let name = first["mutants"][0]["name"].as_str().expect("a name");
+    run(&["--of", name, "--add", &path]);
+    assert_ne!(read()["mutants"], second["mutants"]);
+}
+
 /// Ctrl-C ends the compilers of the terminal's process group, too; what they leave behind is no word on this machine.
 #[cfg(unix)]
 #[test]

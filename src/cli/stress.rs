@@ -364,6 +364,8 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
     };
     // By kind, so that the table reads in groups.
     table.mutants.sort_by_key(|row| row.kind);
+    // Who names mutants asks about these, whatever is known of them.
+    let goes_on = arguments.of.is_empty() && earlier.as_ref().is_some_and(|earlier| table.is_of_commit(earlier));
     // Ctrl-C ends the compilers that a detector needs, too: that it cannot be made then says nothing of this machine.
     let or_interrupted = |why: String| if stop.load(Ordering::Relaxed) { INTERRUPTED.to_owned() } else { why };
     let mut detectors: Vec<_> =
@@ -374,11 +376,20 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
         if let Ok(detector) = detector {
             table.machine.extend(detector.facts());
         }
-        let filled = fill_column(*name, detector, &mutants, &mut table, &mut file, &limits, console);
+        // An interrupted table is gone on with.
+        let is_found =
+            |mutant: &Mutant| earlier.as_ref().is_some_and(|earlier| goes_on && earlier.has_found(*name, mutant));
+        let left: Vec<&'static Mutant> = mutants.iter().copied().filter(|mutant| !is_found(mutant)).collect();
+        if left.len() < mutants.len() {
+            let found = mutants.len() - left.len();
+            console.remark(&format!("{name} has found {found} of {} in the table that is added", mutants.len()));
+            console.advance(found as u64);
+        }
+        let filled = fill_column(*name, detector, &left, &mut table, &mut file, &limits, console);
         // What was found is not lost if the rest is interrupted.
         let kept = file.keep(&table);
         filled?;
-        let runs = table.mutants.iter().filter_map(|row| row.detectors[name].runs()).sum();
+        let runs = table.mutants.iter().filter_map(|row| row.detectors.get(name)?.runs()).sum();
         // Beside the mutants the kernels as they are, over as many runs as all of them had together, in the time asked for.
         console.show_progress(format!("{name} unmutated"));
         let limits = Limits { schedules: arguments.runs.max(runs), time: arguments.seconds, ..limits };

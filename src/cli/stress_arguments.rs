@@ -95,7 +95,7 @@ pub struct StressArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "device")]
     pub detectors: Option<Vec<DetectorName>>,
     /// Columns and rows that are not asked for now, from the JSON of an earlier
-    /// table
+    /// table; of the same commit what a detector has killed is not asked again
     #[arg(long, value_name = "FILE")]
     pub add: Option<PathBuf>,
     /// text or json

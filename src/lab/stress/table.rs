@@ -228,6 +228,17 @@ impl KillTable {
         }
     }
 
+    /// Whether both are of one known commit: kernels, faults and detectors are the same.
+    pub fn is_of_commit(&self, other: &Self) -> bool {
+        self.git_commit.is_some() && self.git_commit == other.git_commit
+    }
+
+    /// Whether a detector has found a fault. What was reported of a harmless variant is none.
+    pub fn has_found(&self, detector: DetectorName, mutant: &Mutant) -> bool {
+        let row = self.mutants.iter().find(|row| row.name == mutant.name && row.kind != Kind::Harmless);
+        row.and_then(|row| row.detectors.get(&detector)).is_some_and(Cell::is_killed)
+    }
+
     /// Takes the columns, rows and fields that this table has not from another one.
     pub fn add(&mut self, other: &Self) {
         let from = || {
@@ -237,6 +248,7 @@ impl KillTable {
         for &detector in other.detectors.iter().filter(|detector| !self.detectors.contains(detector)) {
             self.machine.entry(format!("column {}", detector.row().column)).or_insert_with(from);
         }
+        let asked = self.detectors.clone();
         self.detectors.extend(&other.detectors);
         self.detectors.sort_unstable();
         self.detectors.dedup();
@@ -258,7 +270,11 @@ impl KillTable {
                     continue;
                 }
                 let missing = || Cell::NotRun { why: "not in the table that it is from".to_owned() };
-                let cell = theirs.filter(|cell| is_known(cell)).or(mine).or(theirs).cloned().unwrap_or_else(missing);
+                let known = theirs.filter(|cell| is_known(cell));
+                if known.is_some() && asked.contains(&detector) && rows.contains(&row.name) {
+                    self.machine.entry(format!("part of column {}", detector.row().column)).or_insert_with(from);
+                }
+                let cell = known.or(mine).or(theirs).cloned().unwrap_or_else(missing);
                 row.set(detector, cell);
             }
         }
