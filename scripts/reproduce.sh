@@ -5,7 +5,8 @@
 #     scripts/reproduce.sh FOLDER [NAME ...]      # names of the table below, all but tune, stress and mutants where none is given
 #
 # Needs an NVIDIA GPU with its driver, nvcc for the rivals (scripts/install-cuda.sh brings it), and the program of
-# `cargo build --release --features peers`. Seconds are about those of one H200, compilation by 16 cores included. The exit code
+# `cargo build --release --features peers`. Seconds are about those of one H200, compilation by 16 cores included; those of the kill table
+# (mutants) are reckoned from what its detectors took one by one. The exit code
 # is 0 if all was measured and right, whatever is slower than before.
 set -eu
 

@@ -30,6 +30,7 @@ fn workload(kind: ProblemKind, segment: u64) -> Workload {
         ProblemKind::Reproducible => (Operator::Intervals, IndexInterval, IndexInterval),
         ProblemKind::Rows => (Operator::Sum, F32, F32),
         ProblemKind::ReverseRows => (Operator::Max, U16, U16),
+        ProblemKind::StridedRows => (Operator::Bicyclic, BicyclicPair, BicyclicPair),
         ProblemKind::ByKey => (Operator::Sum, I64, I64),
         ProblemKind::HeadFlags => (Operator::Or, U32, U32),
         ProblemKind::Recurrence => (Operator::Sum, F64, F64),
@@ -108,9 +109,8 @@ fn check(strategy: Strategy, drawn: Drawn) -> Result<(), TestCaseError> {
     let workload = workload(kind, segment);
     // What is stored by rank goes by inclusive counts, into another array.
     let mode = if workload.has_mode(drawn.mode) { drawn.mode } else { Mode::Inclusive };
-    let is_in_place = drawn.is_in_place && workload.stores_in_place();
+    let in_place = drawn.is_in_place && workload.may_be_in_place();
     let n = size(workload, tiles, u64::from(vt * BLOCK_THREADS), more);
-    let in_place = is_in_place && workload.input() == workload.element();
     let offset = |elements: u32, element: ElementType| elements * element.bytes() as u32 % ScanRequest::OFFSETS;
     let input_offset = offset(drawn.offsets.0, workload.input());
     let output_offset = if in_place { input_offset } else { offset(drawn.offsets.1, workload.element()) };
@@ -122,6 +122,10 @@ fn check(strategy: Strategy, drawn: Drawn) -> Result<(), TestCaseError> {
     let request = match Plan::new(&request) {
         Err(ConfigError::TakesNoColumns { .. }) => {
             prop_assert!(workload.to_string().contains("columns") && strategy != Strategy::Lookback);
+            ScanRequest { strategy: Strategy::Lookback, ..request }
+        }
+        Err(ConfigError::TakesNoStrides { .. }) => {
+            prop_assert_eq!((kind, strategy), (ProblemKind::StridedRows, Strategy::Lookahead));
             ScanRequest { strategy: Strategy::Lookback, ..request }
         }
         Err(ConfigError::ScansAlone { .. }) => {

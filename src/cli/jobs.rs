@@ -352,6 +352,9 @@ impl Builder<'_> {
                 return self.skip(workload.to_string(), why);
             }
         }
+        if arguments.in_place && workload.row_stride().is_some() {
+            return self.skip(format!("{workload} in place"), "it has an output of its own".to_owned());
+        }
         if arguments.in_place && input_offset != output_offset {
             return self.skip("in place".to_owned(), "input and output offset differ".to_owned());
         }

@@ -30,6 +30,8 @@ pub struct Dataset {
     pub n: u64,
     /// `n` elements as bytes; of a recurrence the factors.
     pub input: Vec<u8>,
+    /// The same with what is between its rows, where something is; else empty.
+    spread: Vec<u8>,
     /// The addends of a recurrence, or what goes with the keys of a sort; else empty.
     pub second: Vec<u8>,
     /// Keys, head flags or offsets, where an array tells segments; else empty.
@@ -127,7 +129,9 @@ impl Dataset {
             }
         };
         let reference = workload.output_elements(n).saturating_mul(reference_bytes);
-        let beside = n.saturating_mul(border_bytes + rank_bytes).saturating_add(reference);
+        // The rows without what is between them.
+        let row_bytes = workload.row_stride().map_or(0, |_| workload.input().bytes() as u64);
+        let beside = n.saturating_mul(border_bytes + rank_bytes + row_bytes).saturating_add(reference);
         // Columns are transposed, and what comes of them is turned back.
         let copies = if workload.side_by_side(n) > 1 { 2 } else { 1 };
         let once = workload.array_bytes(n).saturating_sub(workload.output_bytes(n)).saturating_add(beside);
@@ -290,7 +294,8 @@ impl Dataset {
             Some(places) => reference.at(&places, workload.element().bytes()),
             None => reference,
         };
-        Self { workload, instance: workload.instance(), n, input, second, telling, borders, reference, source }
+        let spread = workload.row_stride().map_or_else(Vec::new, |stride| spread(workload, &input, stride));
+        Self { workload, instance: workload.instance(), n, input, spread, second, telling, borders, reference, source }
     }
 
     /// How many elements are stored, from the first place of the output on: all, unless the problem drops others.
@@ -312,9 +317,14 @@ impl Dataset {
         reader(self.workload.input())(&self.input[place * bytes..(place + 1) * bytes])
     }
 
+    /// The user's first array, as it lies in memory.
+    pub fn own_array(&self) -> &[u8] {
+        if self.workload.row_stride().is_some() { &self.spread } else { &self.input }
+    }
+
     /// The arrays in the kernels' order, each with its element type: what tells segments, and the user's own.
     pub fn inputs(&self) -> impl Iterator<Item = (ElementType, &[u8])> {
-        let arrays = [&self.telling, &self.input, &self.second].map(Vec::as_slice);
+        let arrays = [&self.telling, self.own_array(), &self.second];
         let is_there = [self.workload.telling().is_some(), true, self.workload.has_second_input()];
         let arrays = arrays.into_iter().zip(is_there).filter(|(_, is_there)| *is_there);
         self.workload.inputs(self.n).zip(arrays).map(|((element, _), (array, _))| (element, array))
@@ -647,6 +657,14 @@ pub(crate) fn two_sum(left: f64, right: f64) -> (f64, f64) {
 }
 
 /// The order by what tells segments or, of offsets, by the borders between them.
+/// An array with these rows so many elements apart. What is between them is no result if it is scanned.
+fn spread(workload: Workload, rows: &[u8], stride: u64) -> Vec<u8> {
+    let element_bytes = workload.input().bytes();
+    let row_bytes = workload.line_elements().unwrap_or(1) as usize * element_bytes;
+    let between = vec![0x5a; stride as usize * element_bytes - row_bytes];
+    rows.chunks(row_bytes.max(1)).flat_map(|row| [row, &between]).flatten().copied().collect()
+}
+
 fn order_of<'a>(workload: Workload, n: u64, telling: &'a [u8], borders: &'a [u8]) -> Order<'a> {
     Order::new(workload, n, if workload.telling() == Some(Telling::Offsets) { borders } else { telling })
 }

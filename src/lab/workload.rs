@@ -91,6 +91,8 @@ enum Anew {
     Never,
     /// With each line of a matrix.
     Each(Line),
+    /// With each row of a matrix, which have something between them in what is loaded.
+    EachStrided,
     /// With each row, if there is a shape.
     EachRowIfShaped,
     /// Wherever an array tells.
@@ -129,7 +131,7 @@ impl Row {
     const fn line(self) -> Option<Line> {
         match self.anew {
             Anew::Each(line) => Some(line),
-            Anew::EachRowIfShaped => Some(Line::Row),
+            Anew::EachStrided | Anew::EachRowIfShaped => Some(Line::Row),
             Anew::Never | Anew::ToldBy(_) | Anew::ByValues => None,
         }
     }
@@ -146,7 +148,7 @@ macro_rules! problems {
         }
         impl ProblemKind {
             const fn row(self) -> Row {
-                use Anew::{ByValues, Each, EachRowIfShaped, Never, ToldBy};
+                use Anew::{ByValues, Each, EachRowIfShaped, EachStrided, Never, ToldBy};
                 use Stored::{All, Counted, First, Only, Repeated, Scattered, Sorted, SortedPairs};
                 match self {
                     $(Self::$name => Row {
@@ -172,6 +174,8 @@ problems! {
     Rows = "rows": ByOperator, Each(Line::Row), All, reversed: false;
     /// Each row by itself, from its last element to its first.
     ReverseRows = "reverse-rows": ByOperator, Each(Line::Row), All, reversed: true;
+    /// Each row by itself, of the left part of a wider matrix.
+    StridedRows = "strided-rows": ByOperator, EachStrided, All, reversed: false;
     /// Each column of a matrix by itself.
     Columns = "columns": ByOperator, Each(Line::Column), All, reversed: false;
     /// Each column by itself, from its last element to its first.
@@ -243,7 +247,7 @@ impl ProblemKind {
 
     /// Whether it scans nothing but a matrix.
     pub const fn needs_shape(self) -> bool {
-        matches!(self.row().anew, Anew::Each(_))
+        matches!(self.row().anew, Anew::Each(_) | Anew::EachStrided)
     }
 
     /// Whether there are runs, segments between offsets, or elements of which one is kept, whose average number is chosen.
@@ -251,7 +255,7 @@ impl ProblemKind {
         match self.row().anew {
             Anew::ToldBy(telling) => !matches!(telling, Telling::Places),
             Anew::ByValues => true,
-            Anew::Never | Anew::Each(_) | Anew::EachRowIfShaped => false,
+            Anew::Never | Anew::Each(_) | Anew::EachStrided | Anew::EachRowIfShaped => false,
         }
     }
 
@@ -289,7 +293,12 @@ impl ProblemKind {
 
     /// Whether there is one input alone, whatever it holds, so that a file can be it.
     pub const fn has_one_input(self) -> bool {
-        self.has_operator() && !self.has_runs()
+        self.has_operator() && !self.has_runs() && !self.is_strided()
+    }
+
+    /// Whether the rows of what is loaded have something between them.
+    const fn is_strided(self) -> bool {
+        matches!(self.row().anew, Anew::EachStrided)
     }
 }
 
@@ -403,6 +412,8 @@ const KEY: ElementType = ElementType::U32;
 pub(crate) const PLACE: ElementType = ElementType::U64;
 /// What a histogram counts in.
 const COUNT: ElementType = ElementType::U32;
+/// Elements between two rows: of every type whole vectors.
+const BETWEEN_ROWS: u64 = 16;
 /// The values of a byte, each of which has its count.
 const BYTE_VALUES: u64 = 256;
 
@@ -459,7 +470,9 @@ impl Workload {
         let segment_elements = segment_elements.filter(|&elements| elements > 0);
         let segments = match (anew, segment_elements) {
             (Anew::Never | Anew::EachRowIfShaped | Anew::ToldBy(Telling::Places), None) => Segments::One,
-            (Anew::Each(_) | Anew::EachRowIfShaped, Some(_)) => Segments::Rows { have_states: false },
+            (Anew::Each(_) | Anew::EachStrided | Anew::EachRowIfShaped, Some(_)) => {
+                Segments::Rows { have_states: false }
+            }
             (Anew::ToldBy(telling), Some(_)) if stored == Stored::All => telling.segments(),
             (Anew::ToldBy(Telling::Keys | Telling::Flags | Telling::Offsets) | Anew::ByValues, Some(_)) => {
                 Segments::One
@@ -484,6 +497,7 @@ impl Workload {
             Problem::accumulating(operator, input, element)?
         } else {
             let defined = definition.define()?.in_segments(segments).reversed(is_reversed);
+            let defined = if kind.is_strided() { defined.strided() } else { defined };
             if combined == Combined::InOrder { defined.reproducible() } else { defined }.into()
         };
         Ok(Self { kind, instance, input, segment_elements, problem })
@@ -582,6 +596,16 @@ impl Workload {
     /// Whether what is stored of an element stands at its own place.
     pub const fn stores_in_place(self) -> bool {
         matches!(self.kind.row().stored, Stored::All)
+    }
+
+    /// Whether the output may be the user's first input: what lies as it does, of the same type.
+    pub fn may_be_in_place(self) -> bool {
+        self.input == self.element() && self.stores_in_place() && !self.kind.is_strided()
+    }
+
+    /// Elements from the begin of a row to that of the next in what is loaded, where there is something between them.
+    pub(crate) fn row_stride(self) -> Option<u64> {
+        self.segment_elements.filter(|_| self.kind.is_strided()).map(|row| row + BETWEEN_ROWS)
     }
 
     /// Whether what is stored stands at a rank and not at its own place.
@@ -699,7 +723,7 @@ impl Workload {
     pub(crate) const fn telling(self) -> Option<Telling> {
         match self.kind.row().anew {
             Anew::ToldBy(telling) => Some(telling),
-            Anew::Never | Anew::Each(_) | Anew::EachRowIfShaped | Anew::ByValues => None,
+            Anew::Never | Anew::Each(_) | Anew::EachStrided | Anew::EachRowIfShaped | Anew::ByValues => None,
         }
     }
 
@@ -736,7 +760,10 @@ impl Workload {
     /// are given one array of numbers, or there are no elements.
     pub(crate) fn call(self, n: u64, inputs: &[u64], output: u64) -> Option<Call> {
         let inputs = self.inputs(n).zip(inputs);
-        let inputs = inputs.map(|((element, elements), &address)| Lent::of(element, address, elements)).collect();
+        let stride = self.row_stride();
+        let lend =
+            |((element, elements), &address): ((_, _), &u64)| Lent::of(element, address, elements).strided(stride);
+        let inputs = inputs.map(lend).collect();
         let element = self.element();
         let lent = |(array, elements): (usize, u64)| {
             Lent::of(element, output + array as u64 * elements * element.bytes() as u64, elements)
@@ -761,10 +788,12 @@ impl Workload {
         call.prepare(request.mode, request.strategy.into(), Some(request.config), &Tuning::default())
     }
 
-    /// How many elements each of the user's own arrays has that is loaded: n, but of what is repeated one for each segment.
+    /// How many elements each of the user's own arrays has that is loaded: n, but of what is repeated one for each segment, and of
+    /// rows with something between them that as well.
     pub(crate) fn own_elements(self, n: u64) -> u64 {
         let segments = self.segments(n).filter(|_| self.kind.row().stored == Stored::Repeated);
-        segments.unwrap_or(n)
+        let strided = self.segments(n).zip(self.row_stride()).map(|(rows, stride)| rows.saturating_mul(stride));
+        segments.or(strided).unwrap_or(n)
     }
 
     /// How many elements each array has that is stored of `n`; they lie one behind the other, and all have one type. Of no elements
@@ -794,7 +823,9 @@ impl Workload {
     /// up, whatever is drawn.
     pub fn bytes(self, n: u64) -> u64 {
         let apart = self.segment_elements.filter(|_| self.drops_others()).unwrap_or(1);
-        self.bytes_storing(n, self.output_elements(n).div_ceil(apart))
+        let between = self.row_stride().map_or(0, |_| self.own_elements(n).saturating_sub(n));
+        let all = self.bytes_storing(n, self.output_elements(n).div_ceil(apart));
+        all.saturating_sub(between.saturating_mul(self.input.bytes() as u64))
     }
 
     /// The same with whole outputs: bytes of all of its arrays.
@@ -913,6 +944,7 @@ impl fmt::Display for Workload {
             (Anew::Never, _) | (_, None) => String::new(),
             (Anew::Each(line), Some(elements)) => format!(", {} of {elements}", line.plural()),
             (Anew::EachRowIfShaped, Some(elements)) => format!(", {} of {elements}", Line::Row.plural()),
+            (Anew::EachStrided, Some(elements)) => format!(", strided rows of {elements}"),
             (Anew::ToldBy(Telling::Keys), Some(run)) => format!(", by key in runs of {run}"),
             (Anew::ToldBy(Telling::Flags), Some(run)) if self.is_by_rank() => format!(", by flags {run} apart"),
             (Anew::ToldBy(Telling::Flags), Some(run)) => format!(", by head flags {run} apart"),

@@ -42,6 +42,12 @@ impl Lent {
         Self { cuda_type: Some(cuda_type), ..Self::states_of(bytes, address, elements) }
     }
 
+    /// The same array, whose rows may begin so many elements apart.
+    #[cfg(feature = "lab")]
+    pub fn strided(self, stride: Option<u64>) -> Self {
+        Self { stride, ..self }
+    }
+
     /// States of so many bytes.
     pub fn states_of(bytes: usize, address: u64, elements: u64) -> Self {
         Self { address, elements, element_bytes: bytes as u64, cuda_type: None, held: elements, stride: None }
@@ -63,9 +69,10 @@ impl Lent {
     /// The same array as one of rows of so many elements, if it is that: rows and what is between them, behind the last one as well
     /// or not.
     fn in_rows(self, row: u64) -> Option<Self> {
-        let Some(stride) = self.stride else { return Some(self) };
+        // Rows of no elements are refused where there is nothing between them, too.
+        let Some(stride) = self.stride.filter(|_| row > 0) else { return Some(self) };
         let (rows, rest) = (self.held.checked_div(stride)?, self.held % stride);
-        let is_whole = row > 0 && row <= stride && (rest == 0 || rest >= row);
+        let is_whole = row <= stride && (rest == 0 || rest == row);
         is_whole.then_some(Self { elements: (rows + u64::from(rest > 0)) * row, ..self })
     }
 }
@@ -158,9 +165,9 @@ macro_rules! methods_without_arrays {
             self
         }
 
-        /// The rows of the input or output that is named right before begin so many elements apart, and may have something between
+        /// The rows of the input or output that was named last begin so many elements apart, and may have something between
         /// them: the parts of the rows of a larger matrix, or rows of a whole number of lines. What is between them is neither read nor
-        /// written, and behind the last row there may be as much or nothing. Rows are elements that lie side by side, whichever way they
+        /// written, and behind the last row there is as much or nothing. Rows are elements that lie side by side, whichever way they
         /// are scanned: those of [`Self::rows`], and of [`Self::columns`] and [`Self::axis`] as many as there are columns. By `auto`,
         /// `lookback` and others that load tiles element by element or in vectors; `lookahead` refuses it.
         pub fn row_stride(mut self, elements: usize) -> Self {
@@ -171,6 +178,7 @@ macro_rules! methods_without_arrays {
         /// Scans along an axis: the arrays are contiguous tensors of the shape (outer, `length`, `inner`), and each column, all
         /// `length` elements that lie `inner` apart, is scanned by itself. Element (o, t, j) lies at (o · `length` + t) · `inner` + j,
         /// so that (batch, time, channel) is scanned along the time by `.axis(time, channels)`; with an `inner` of 1 these are rows.
+        /// With a [row stride](Self::row_stride) it lies at (o · `length` + t) times the stride + j.
         /// States before and behind are one of each column, (o, j) at o · `inner` + j.
         pub fn axis(mut self, length: usize, inner: usize) -> Self {
             self.call.axis(Some(length as u64), inner as u64);
@@ -327,7 +335,8 @@ impl Call {
         counts.filter(|_| is_empty).map(|lent| (lent.address, lent.elements * lent.element_bytes))
     }
 
-    /// Whether the device's memory says how many elements are stored.
+    /// Whether some of an output stays as it is: the device's memory says how many elements are stored, or rows have something
+    /// between them.
     #[cfg(all(feature = "cpu", feature = "lab"))]
     pub fn stores_a_part(&self) -> bool {
         match self.defined.verb() {
@@ -567,6 +576,7 @@ impl Call {
             ),
             Verb::Scatter => (n, self.places(), "inputs have as many elements as each other, and so have outputs"),
             _ if may_have_more => (n, n, "inputs have as many elements as each other, outputs as many or more"),
+            _ if self.defined.is_strided() => (n, n, "all have as many rows, which is without what is between them"),
             _ if may_lack_last => (n, n, "outputs have as many elements as each other, inputs as many or one less"),
             _ => (n, n, "all have as many elements"),
         };

@@ -74,13 +74,13 @@ pub enum CallError {
     },
     /// A row stride of no array, or where there are no rows.
     #[error(
-        "{0}: `row_stride` is of the input or output that is named right before it, and of scans by `rows`, `columns` or `axis` alone"
+        "{0}: `row_stride` is of the input or output that was named last before it, and of scans by `rows`, `columns` or `axis` alone"
     )]
     StrideOfNothing(String),
     /// An array that does not consist of rows that begin so far apart.
     #[error(
         "{scan}: the array '{array}' of {elements} elements is no whole rows of {row} that begin {stride} elements apart; \
-         behind its last row there may be as much as between two, or nothing"
+         behind its last row there is as much as between two, or nothing"
     )]
     Stride {
         /// The scan.

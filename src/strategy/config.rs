@@ -111,14 +111,10 @@ pub enum ConfigError {
     )]
     WorksInOutput { strategy: &'static str, problem: String },
     /// The strategy has no tiles of several arrays.
-    #[error(
-        "the strategy '{strategy}' scans one array of numbers, not {problem}; choose 'auto', 'lookback' or 'lookahead'"
-    )]
+    #[error("the strategy '{strategy}' scans one array of numbers, not {problem}; choose 'auto' or 'lookback'")]
     TakesNoArrays { strategy: &'static str, problem: String },
     /// The strategy has no kernel that scans down columns.
-    #[error(
-        "the strategy '{strategy}' scans along rows, and {problem} down columns; choose 'auto', 'lookback' or 'lookahead'"
-    )]
+    #[error("the strategy '{strategy}' scans along rows, and {problem} down columns; choose 'auto' or 'lookback'")]
     TakesNoColumns { strategy: &'static str, problem: String },
     /// The strategy loads tiles by bulk copies, which know of no rows.
     #[error(
@@ -131,7 +127,7 @@ pub enum ConfigError {
     /// The strategy keeps totals in an array, and they are no elements of one.
     #[error(
         "the strategy '{strategy}' keeps totals of 1, 2, 4, 8 or 16 bytes, and those of {problem} have {state_bytes}, with the mark \
-         of segments or the count of groups; choose 'auto', 'lookback' or 'lookahead'"
+         of segments or the count of groups; choose 'auto' or 'lookback'"
     )]
     SpineOfStates { strategy: &'static str, problem: String, state_bytes: usize },
     /// A definition that no kernel can be made of.

@@ -83,11 +83,11 @@ impl Shape {
 
     /// Whether its kernels scan arrays whose rows do not lie one behind the other: a bulk copy knows of no rows.
     pub fn takes_strides(&self) -> bool {
-        self.takes_arrays() && !self.has_ring()
+        self.takes_arrays() && !self.is_persistent()
     }
 
-    /// Whether its blocks keep several tiles on their way to shared memory.
-    pub fn has_ring(&self) -> bool {
+    /// Whether its blocks stay and take one tile after the other, of which several are on their way to shared memory.
+    pub fn is_persistent(&self) -> bool {
         self.blocks == Blocks::Persistent
     }
 

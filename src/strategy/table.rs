@@ -596,7 +596,7 @@ impl Kernel {
 
     /// Whether its blocks stay and take one tile after the other ([`Blocks::Persistent`]).
     pub fn is_persistent(self) -> bool {
-        self.strategy().row().shape.blocks == Blocks::Persistent
+        self.strategy().row().shape.is_persistent()
     }
 
     /// Whether the grid is one thread block cluster ([`Blocks::Cluster`]).

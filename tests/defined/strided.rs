@@ -177,12 +177,15 @@ fn what_are_no_rows_is_refused_and_says_why() {
         };
     }
     use Strategy::Lookback;
-    // Of 100 elements rows of 8 that begin 13 apart leave 9, which are one more; 12 apart they leave 4, and 7 apart they overlap.
-    refused!(Lookback, 56, row_stride(13).rows(8), CallError::Length { elements: 64, n: 56, .. });
+    // Of 100 elements rows of 8 that begin 23 apart leave 8, which are one more; 13 apart they leave 9, and 12 apart 4.
+    refused!(Lookback, 32, row_stride(23).rows(8), CallError::Length { elements: 40, n: 32, .. });
+    refused!(Lookback, 64, row_stride(13).rows(8), CallError::Stride { elements: 100, row: 8, stride: 13, .. });
     refused!(Lookback, 64, row_stride(12).rows(8), CallError::Stride { elements: 100, row: 8, stride: 12, .. });
+    refused!(Lookback, 8, row_stride(usize::MAX).rows(8), CallError::Stride { row: 8, stride: u64::MAX, .. });
     refused!(Lookback, 100, row_stride(7).rows(8), CallError::Stride { row: 8, stride: 7, .. });
     refused!(Lookback, 100, row_stride(0).rows(8), CallError::Stride { stride: 0, .. });
-    refused!(Lookback, 100, row_stride(10).rows(0), CallError::Stride { row: 0, .. });
+    refused!(Lookback, 100, row_stride(10).rows(0), CallError::Columns { columns: 0, .. });
+    refused!(Lookback, 100, row_stride(10).columns(0), CallError::Axis { inner: 0, .. });
     refused!(Lookback, 100, row_stride(10), CallError::StrideOfNothing(_));
     refused!(Lookback, 100, row_stride(10).by_key(&x), CallError::StrideOfNothing(_));
     let (mut first, mut y) = (scanner(Lookback, 4), vec![0_u32; 100]);

@@ -155,7 +155,7 @@ impl CudaDevice {
                 magnitude: numbers(magnitude)?,
             },
         };
-        let master = upload(&dataset.input, "the input")?;
+        let master = upload(dataset.own_array(), "the input")?;
         let others = OtherInputs::upload(&self.gpu, dataset)?;
         self.loaded = Some(Loaded { workload: dataset.workload, n: dataset.n, master, others, reference });
         Ok(())

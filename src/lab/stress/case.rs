@@ -245,10 +245,10 @@ impl Case {
         let mut offset = |element| if draw.percent(misaligned) { draw_offset(draw, strategy, element) } else { 0 };
         let (input_offset, output_offset) = (offset(input), offset(output));
         let wants_in_place = needs(Need::InPlace) || draw.percent(30);
-        if needs(Need::InPlace) && input != output {
+        if needs(Need::InPlace) && !workload.may_be_in_place() {
             return None;
         }
-        request.in_place = wants_in_place && input == output;
+        request.in_place = wants_in_place && workload.may_be_in_place();
         request.input_offset = input_offset;
         request.output_offset = if request.in_place { input_offset } else { output_offset };
 
@@ -631,6 +631,7 @@ mod tests {
             let is_columns = kind.needs_shape() && kind.name().contains("columns");
             let is_asked = |row: &StrategyRow| match kind {
                 ProblemKind::Reproducible => row.is_reproducible,
+                ProblemKind::StridedRows => row.shape.takes_strides(),
                 kind if !kind.is_scan() => row.shape.does_more,
                 _ if is_columns => row.shape.kernel_of_columns.is_some(),
                 _ => row.shape.takes_arrays(),

@@ -212,6 +212,9 @@ pub(super) fn check(workload: Workload, request: &ScanRequest, completed_epochs:
     if in_place && input != output {
         return Err(ConfigError::InPlace { input, output }.into());
     }
+    if in_place && workload.row_stride().is_some() {
+        return Err(CaseError::part("in-place", in_place, "strided rows have an output of their own"));
+    }
     if in_place && input_offset != output_offset {
         return Err(CaseError::part("output-offset", output_offset, "in place, it is that of the input"));
     }

@@ -35,14 +35,14 @@ impl Uploaded {
     /// Makes the arrays of a point from `seed`; the harness has room for the user's first input, and for the output.
     pub(super) fn new(gpu: &GpuHarness, point: &Point, seed: u64, input_offset: u32) -> Result<Self, CudaError> {
         let dataset = Dataset::whole_numbers(point.workload, point.n, seed);
-        let master = gpu.memory.upload(&dataset.input, "the input", &gpu.stream)?;
+        let master = gpu.memory.upload(dataset.own_array(), "the input", &gpu.stream)?;
         let others = OtherInputs::upload(gpu, &dataset)?;
         let copied_bytes = point.copied_bytes();
         let allocate = |what| gpu.memory.allocate(copied_bytes, what);
         let copied = [allocate("what is copied")?, allocate("a copy")?];
         let uploaded = Self { dataset, master, others, input_offset, copied_bytes, copied, output: Vec::new() };
         // What is copied is no less random than what is scanned.
-        let input_bytes = uploaded.dataset.input.len() as u64;
+        let input_bytes = uploaded.dataset.own_array().len() as u64;
         for start in (0..copied_bytes).step_by(input_bytes.max(1) as usize) {
             let count = input_bytes.min(copied_bytes - start);
             uploaded.copied[0].copy_from(start, &uploaded.master, 0, count, &gpu.stream)?;

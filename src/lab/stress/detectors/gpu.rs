@@ -107,7 +107,7 @@ pub(super) fn stressed(problems: &[ProblemKind]) -> Result<OnGpu, String> {
     })
 }
 
-/// What is found beside others, or, where a tile waited in vain and these may have been what it waited for, alone.
+/// What is found beside others, or, where somebody waited in vain and may have waited for these, alone.
 fn looked_for(
     sharing: &RwLock<()>,
     is_stopped: impl Fn() -> bool,
@@ -117,11 +117,13 @@ fn looked_for(
         let _shared = sharing.read().unwrap_or_else(PoisonError::into_inner);
         look()?
     };
-    let has_waited = matches!(report.verdict, StressOutcome::Killed { how: Finding::LostProgress { .. }, .. });
-    if !has_waited || is_stopped() {
+    let StressOutcome::Killed { how: Finding::LostProgress { .. } | Finding::Hung { .. }, .. } = report.verdict else {
         return Ok(report);
-    }
+    };
     let _alone = sharing.write().unwrap_or_else(PoisonError::into_inner);
+    if is_stopped() {
+        return Err(StressError::Process(String::from("interrupted before it was looked for alone")));
+    }
     look()
 }
 
@@ -153,7 +155,7 @@ mod tests {
         let killed = |how| StressOutcome::Killed { how, at_run: 1, seed: 1, seconds: 0.1 };
         let wrong = Finding::Mismatch { run: 0, wrong_runs: 1, wrong_elements: 1, first_index: 0 };
         let sharing = RwLock::new(());
-        for (found, looks) in [(lost, 2), (wrong, 1)] {
+        for (found, looks) in [(lost.clone(), 2), (Finding::Hung { seconds: 30.0 }, 2), (wrong, 1)] {
             let looked = Counter::new(0);
             let end = looked_for(
                 &sharing,

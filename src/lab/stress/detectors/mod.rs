@@ -31,7 +31,7 @@ pub struct DetectorRow {
     pub needs_gpu: bool,
     /// What a mutant took on average. Without a GPU on two cores, 2026-11-23: the first three over all at `--seconds 4`, the
     /// models over a sample of 60, with the kernels as they are. The last two on an H200's machine with 16 cores, 2026-11-29:
-    /// `gpu-stress` over all at `--seconds 1.5`, `compute-sanitizer` over 94.
+    /// `gpu-stress` over all at `--seconds 1.5`, `compute-sanitizer` over a sample of 100.
     pub seconds_a_mutant: f64,
     /// Whether it draws cases of problems other than plain scans.
     pub knows_problems: bool,
@@ -106,7 +106,7 @@ detectors! {
     }
     /// NVIDIA's compute-sanitizer on a GPU.
     ComputeSanitizer = "compute-sanitizer" {
-        column: "sanitizer", needs_gpu: true, seconds: 1.8,
+        column: "sanitizer", needs_gpu: true, seconds: 1.7,
         knows_problems: true, new(problems): "cuda" => sanitizer::sanitized(problems)?
     }
 }

@@ -159,7 +159,7 @@ impl StressCase {
         let workloads: Vec<Workload> = of_problem.into_iter().filter(is_wanted).collect();
         let share = |stress: &Stress| if mutant.is_some() { stress.gpu_share_of_faults } else { stress.gpu_share };
         let is_drawn = |strategy: Strategy| {
-            let is_left_out = scale == Scale::Small { has_rings: false } && strategy.row().shape.has_ring();
+            let is_left_out = scale == Scale::Small { has_rings: false } && strategy.row().shape.is_persistent();
             !is_left_out && workloads.iter().any(|&workload| takes(strategy, workload))
         };
         let strategy = draw.possible(&when.strategies, &strategies(share), is_drawn)?;
@@ -324,8 +324,7 @@ const OUTPUT_APART: u64 = 1 << 50;
 
 fn place(draw: &mut Draw, workload: Workload, request: &mut ScanRequest, in_place: bool, is_misaligned: bool) {
     let (input, output) = (workload.input(), workload.element());
-    let can_replace = input == output && workload.stores_in_place();
-    request.in_place = can_replace && !is_misaligned && (in_place || draw.percent(25));
+    request.in_place = workload.may_be_in_place() && !is_misaligned && (in_place || draw.percent(25));
     if is_misaligned || draw.percent(40) {
         request.input_offset = draw_offset(draw, request.strategy, input);
         request.output_offset = draw_offset(draw, request.strategy, output);

@@ -197,7 +197,7 @@ mod tests {
         let settings = Tool::Racecheck.settings(&[], None, 1, &limits);
         for index in 0..400 {
             let case = settings.draw(index);
-            assert!(!case.request.strategy.row().shape.has_ring(), "{case}");
+            assert!(!case.request.strategy.row().shape.is_persistent(), "{case}");
         }
     }
 }
