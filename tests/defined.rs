@@ -653,6 +653,16 @@ enum Given {
     Memory,
 }
 
+/// The states that stand before so many rows or columns.
+fn states_of(given: Given, lines: usize) -> Vec<Map> {
+    let of_line = |line: u32| match given {
+        Given::Nothing => Map::IDENTITY,
+        Given::Value => Map { factor: 3, addend: 5 },
+        Given::Memory => Map { factor: 2 * line + 3, addend: line ^ 5 },
+    };
+    (0..lines as u32).map(of_line).collect()
+}
+
 /// The end of a call: what stands left of the first elements, from which end it goes, and the scan itself.
 fn made_from(
     mut run: HostRun<'_>,

@@ -94,13 +94,7 @@ proptest! {
         let offsets = if seed.is_multiple_of(4) { [0; 4] } else { offsets };
         let (a, b) = arrays(n + 17, seed);
         let (a, b) = (&a[offsets[0]..][..n], &b[offsets[1]..][..n]);
-        let states: Vec<Map> = (0..(shape.outer * shape.inner) as u32)
-            .map(|column| match given {
-                Given::Nothing => Map::IDENTITY,
-                Given::Value => Map { factor: 3, addend: 5 },
-                Given::Memory => Map { factor: 2 * column + 3, addend: column ^ 5 },
-            })
-            .collect();
+        let states = states_of(given, shape.outer * shape.inner);
         let expected = by_column((a, b), shape, (is_exclusive, is_reversed), &states);
         let (mut addends, mut factors) = (vec![7_u32; n + 17], vec![7_u16; n + 17]);
         addends[offsets[2]..][..n].copy_from_slice(b);

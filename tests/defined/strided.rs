@@ -80,13 +80,7 @@ proptest! {
         };
         let n = shape.elements();
         let (a, b) = arrays(n, seed);
-        let states: Vec<Map> = (0..(shape.outer * shape.inner) as u32)
-            .map(|line| match given {
-                Given::Nothing => Map::IDENTITY,
-                Given::Value => Map { factor: 3, addend: 5 },
-                Given::Memory => Map { factor: 2 * line + 3, addend: line ^ 5 },
-            })
-            .collect();
+        let states = states_of(given, shape.outer * shape.inner);
         let expected = by_column((&a, &b), shape, (is_exclusive, is_reversed), &states);
         let [of_a, of_b, of_addend, of_factor] = lies;
         let of_addend = if is_in_place { of_b } else { of_addend };
