@@ -176,7 +176,8 @@ fn what_are_no_rows_is_refused_and_says_why() {
     refused!(Lookback, 64, row_stride(13).rows(8), CallError::Stride { elements: 100, row: 8, stride: 13, .. });
     refused!(Lookback, 64, row_stride(12).rows(8), CallError::Stride { elements: 100, row: 8, stride: 12, .. });
     refused!(Lookback, 8, row_stride(usize::MAX).rows(8), CallError::Stride { row: 8, stride: u64::MAX, .. });
-    refused!(Lookback, 100, row_stride(7).rows(8), CallError::Stride { row: 8, stride: 7, .. });
+    // Rows that overlap.
+    refused!(Lookback, 160, row_stride(5).rows(8), CallError::Stride { row: 8, stride: 5, .. });
     refused!(Lookback, 100, row_stride(0).rows(8), CallError::Stride { stride: 0, .. });
     refused!(Lookback, 100, row_stride(10).rows(0), CallError::Columns { columns: 0, .. });
     refused!(Lookback, 100, row_stride(10).columns(0), CallError::Axis { inner: 0, .. });
