@@ -121,8 +121,7 @@ DEVICE i64 place_of(u64 n, i64 index, u32 count) {
   return is_reversed ? static_cast<i64>(n) - index - static_cast<i64>(count) : index;
 }
 
-// How often a number goes into another one, of which `inverse` is 2^64 by it; that is cut, so that the quotient is one too small at
-// most.
+// A number by a divisor. `inverse` is 2^64 by the divisor, cut, so that what it gives is one too small at most.
 DEVICE u64 quotient(u64 number, u64 divisor, u64 inverse) {
   const u64 times = multiply_high(number, inverse);
   return number - times * divisor < divisor ? times : times + 1;

@@ -656,15 +656,15 @@ pub(crate) fn two_sum(left: f64, right: f64) -> (f64, f64) {
     (sum, (left - left_share) + (right - right_share))
 }
 
-/// The order by what tells segments or, of offsets, by the borders between them.
-/// An array with these rows so many elements apart. What is between them is no result if it is scanned.
+/// An array with these rows, which begin so many elements apart, and filling between them.
 fn spread(workload: Workload, rows: &[u8], stride: u64) -> Vec<u8> {
     let element_bytes = workload.input().bytes();
     let row_bytes = workload.line_elements().unwrap_or(1) as usize * element_bytes;
-    let between = vec![0x5a; stride as usize * element_bytes - row_bytes];
+    let between = vec![FILLING; stride as usize * element_bytes - row_bytes];
     rows.chunks(row_bytes.max(1)).flat_map(|row| [row, &between]).flatten().copied().collect()
 }
 
+/// The order by what tells segments or, of offsets, by the borders between them.
 fn order_of<'a>(workload: Workload, n: u64, telling: &'a [u8], borders: &'a [u8]) -> Order<'a> {
     Order::new(workload, n, if workload.telling() == Some(Telling::Offsets) { borders } else { telling })
 }

@@ -228,9 +228,10 @@ impl KillTable {
         }
     }
 
-    /// Whether both are of one known commit: kernels, faults and detectors are the same.
+    /// Whether both are of one known commit, without changes: kernels, faults and detectors are the same.
     pub fn is_of_commit(&self, other: &Self) -> bool {
-        self.git_commit.is_some() && self.git_commit == other.git_commit
+        let is_clean = self.git_commit.as_ref().is_some_and(|commit| !commit.ends_with("-dirty"));
+        is_clean && self.git_commit == other.git_commit
     }
 
     /// Whether a detector has found a fault. What was reported of a harmless variant is none.
@@ -602,6 +603,25 @@ mod tests {
         alarmed.unmutated.insert(name, killed.expect("one of all").clone());
         now.add(&alarmed);
         assert_eq!(now.false_alarms().count(), 1);
+    }
+
+    #[test]
+    fn a_table_goes_on_with_one_of_its_own_clean_commit_alone_and_with_faults_alone() {
+        let of = |commit: Option<&str>| KillTable { git_commit: commit.map(str::to_owned), ..table() };
+        assert!(of(Some("a")).is_of_commit(&of(Some("a"))));
+        for (mine, theirs) in [(Some("a"), Some("b")), (Some("a-dirty"), Some("a-dirty")), (None, None)] {
+            assert!(!of(mine).is_of_commit(&of(theirs)), "{mine:?}");
+        }
+        let mut alarmed = table();
+        let is_killed = |row: &Row| row.detectors[&DetectorName::WeakMemory].is_killed();
+        let killed = alarmed.mutants.iter().find(|row| is_killed(row)).expect("one").detectors.clone();
+        alarmed.mutants.iter_mut().for_each(|row| row.detectors.clone_from(&killed));
+        for mutant in Mutant::all().expect("readable") {
+            let row = alarmed.mutants.iter().find(|row| row.name == mutant.name);
+            let is_fault = row.is_some_and(|row| row.kind != Kind::Harmless);
+            assert_eq!(alarmed.has_found(DetectorName::WeakMemory, mutant), is_fault, "{mutant}");
+            assert!(!alarmed.has_found(DetectorName::GpuStress, mutant), "{mutant}");
+        }
     }
 
     #[test]

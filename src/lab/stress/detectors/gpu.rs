@@ -43,7 +43,7 @@ pub(super) struct OnGpu {
     gpu: String,
     /// Mutants that are looked at side by side, at most.
     at_once: usize,
-    /// Held by those that share the GPU, and by one that must not.
+    /// Read while the GPU is shared, and written by who needs it alone.
     sharing: RwLock<()>,
     ask: Ask,
 }

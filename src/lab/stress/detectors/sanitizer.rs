@@ -43,6 +43,7 @@ fn cell_of(reports: impl Iterator<Item = Result<SanitizerReport, String>>, seed:
     }
     match silent {
         Some(why) => Cell::NotRun { why },
+        None if passed == u64::MAX => Cell::NotRun { why: "no tool can judge it".to_owned() },
         None => Cell::Survived { runs: passed, seconds: total },
     }
 }
@@ -65,6 +66,7 @@ mod tests {
         assert!(matches!(all([Some(0), Some(3)]), Cell::Killed { how, .. } if how.contains("racecheck, 3")));
         assert!(matches!(all([Some(0), None]), Cell::NotRun { .. }));
         assert!(matches!(all([None, Some(1)]), Cell::Killed { .. }));
+        assert!(matches!(cell_of(std::iter::empty(), 7), Cell::NotRun { .. }), "nothing was asked");
         assert!(matches!(cell_of([Err("no process".to_owned())].into_iter(), 7), Cell::NotRun { .. }));
     }
 }
