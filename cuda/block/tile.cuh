@@ -111,6 +111,11 @@ struct tile {
 
   DEVICE bool spans_block() const { return config.composition == LOOKBACK_COMPOSITION_BLOCK; }
 
+  // Whether items are scanned before it is known what stands left of the warp. Those that are stored by rank need one scan alone.
+  DEVICE bool is_propagated() const {
+    return !is_by_rank<Problem>() && config.composition == LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE;
+  }
+
   // Elements of a row.
   template <u32 width>
   DEVICE u32 row_elements() const {
@@ -228,9 +233,7 @@ struct tile {
           if (i >= count) continue;
           lane_prefix[from + i] = from + i == 0 ? prefixes[i] : combine<Operator>(carry, prefixes[i]);
           carry = from + i == 0 ? totals[i] : combine<Operator>(carry, totals[i]);
-          if (config.composition == LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE) {
-            scan_row<width>(from + i, lane_prefix[from + i]);
-          }
+          if (is_propagated()) scan_row<width>(from + i, lane_prefix[from + i]);
         }
       }
     });
@@ -282,20 +285,15 @@ struct tile {
     const T prefix = spans_block() ? tile_prefix : combine<Operator>(tile_prefix, warp_prefix);
     with_run_elements<element_type>(config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
-      if (config.composition == LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE) {
-        if constexpr (is_by_rank<Problem>()) {
-          LOOKBACK_UNROLL
-          for (u32 row = 0; row < config.vt / width; ++row) items.template propagate<Operator, width>(row, prefix);
-        } else {
+      if constexpr (!is_by_rank<Problem>()) {
+        if (is_propagated()) {
           LOOKBACK_UNROLL
           for (u32 i = 0; i < config.vt; ++i) items.set(i, combine<Operator>(prefix, items.get(i)));
-        }
-      } else {
-        LOOKBACK_UNROLL
-        for (u32 row = 0; row < config.vt / width; ++row) {
-          scan_row<width>(row, combine<Operator>(prefix, lane_prefix[row]));
+          return;
         }
       }
+      LOOKBACK_UNROLL
+      for (u32 row = 0; row < config.vt / width; ++row) scan_row<width>(row, combine<Operator>(prefix, lane_prefix[row]));
     });
   }
 
@@ -355,7 +353,7 @@ struct tile {
  private:
   // The combination of this lane's vector in a row.
   template <u32 width>
-  DEVICE T combine_row(u32 row) const {
+  DEVICE T combine_row(u32 row) {
     if constexpr (is_packed<width>()) {
       return combine_packed<Operator>(items.words + row * vector_words);
     } else if constexpr (is_by_rank<Problem>()) {
@@ -407,7 +405,7 @@ struct tile {
   // Where segments begin is not asked again behind the last scan of an item.
   DEVICE void set_result(u32 i, T result) {
     if constexpr (are_marked<Problem>()) {
-      if (config.composition != LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE) return items.set_value(i, result);
+      if (!is_propagated()) return items.set_value(i, result);
     }
     items.set(i, result);
   }

@@ -130,6 +130,78 @@ DEVICE void shared_store_vector(T* p, const T (&items)[width]) {
   *reinterpret_cast<word_type*>(p) = word;
 }
 
+// One statement that skips by one predicate: of several the compiler would test for each.
+#define LOOKBACK_PUT_IF(store, ...)                                                             \
+  asm volatile("{ .reg .pred is_put; setp.ne.u32 is_put, %1, 0; @is_put " store                 \
+               " @is_put add.u32 %0, %0, %2; }"                                                 \
+               : "+r"(next)                                                                     \
+               : "r"(put), "n"(step * static_cast<int>(sizeof(T))), __VA_ARGS__                 \
+               : "memory")
+#define LOOKBACK_PUT_IF_AMONG(store, ...)                                                       \
+  asm volatile("{ .reg .pred is_put, is_among; .reg .u32 at; setp.ne.u32 is_put, %1, 0; "       \
+               "sub.u32 at, %0, %3; setp.lt.and.u32 is_among, at, %4, is_put; @is_among " store \
+               " @is_put add.u32 %0, %0, %2; }"                                                 \
+               : "+r"(next)                                                                     \
+               : "r"(put), "n"(step * static_cast<int>(sizeof(T))), "r"(begin), "r"(bytes), __VA_ARGS__ \
+               : "memory")
+
+template <class T>
+struct shared_slots {
+  u32 next;
+  DEVICE explicit shared_slots(T* next_) : next(address_of(next_)) {}
+
+  template <int step>
+  DEVICE void put_if(u32 put, T value) {
+    if (put != 0) SHARED_DELAY_POINT(__cvta_shared_to_generic(next));
+    const words_of word(value);
+    if constexpr (sizeof(T) == 1) {
+      LOOKBACK_PUT_IF("st.shared.b8 [%0], %3;", "r"(word.low));
+    } else if constexpr (sizeof(T) == 2) {
+      LOOKBACK_PUT_IF("st.shared.b16 [%0], %3;", "r"(word.low));
+    } else if constexpr (sizeof(T) == 4) {
+      LOOKBACK_PUT_IF("st.shared.b32 [%0], %3;", "r"(word.low));
+    } else if constexpr (sizeof(T) == 8) {
+      LOOKBACK_PUT_IF("st.shared.v2.b32 [%0], {%3, %4};", "r"(word.low), "r"(word.high));
+    } else if (put != 0) {
+      store(static_cast<T*>(__cvta_shared_to_generic(next)), value);
+      next += step * static_cast<int>(sizeof(T));
+    }
+  }
+
+  template <int step>
+  DEVICE void put_if(u32 put, T value, const T* first, u32 count) {
+    if (put != 0) SHARED_DELAY_POINT(__cvta_shared_to_generic(next));
+    const words_of word(value);
+    const u32 begin = address_of(first);
+    const u32 bytes = count * static_cast<u32>(sizeof(T));
+    if constexpr (sizeof(T) == 1) {
+      LOOKBACK_PUT_IF_AMONG("st.shared.b8 [%0], %5;", "r"(word.low));
+    } else if constexpr (sizeof(T) == 2) {
+      LOOKBACK_PUT_IF_AMONG("st.shared.b16 [%0], %5;", "r"(word.low));
+    } else if constexpr (sizeof(T) == 4) {
+      LOOKBACK_PUT_IF_AMONG("st.shared.b32 [%0], %5;", "r"(word.low));
+    } else if constexpr (sizeof(T) == 8) {
+      LOOKBACK_PUT_IF_AMONG("st.shared.v2.b32 [%0], {%5, %6};", "r"(word.low), "r"(word.high));
+    } else if (put != 0) {
+      if (next - begin < bytes) store(static_cast<T*>(__cvta_shared_to_generic(next)), value);
+      next += step * static_cast<int>(sizeof(T));
+    }
+  }
+
+ private:
+  struct words_of {
+    u32 low = 0;
+    u32 high = 0;
+    DEVICE explicit words_of(const T& value) {
+      if constexpr (sizeof(T) <= 4) memcpy(&low, &value, sizeof(T));
+      if constexpr (sizeof(T) == 8) memcpy(this, &value, sizeof(T));
+    }
+  };
+  DEVICE static u32 address_of(const T* p) { return static_cast<u32>(__cvta_generic_to_shared(p)); }
+};
+#undef LOOKBACK_PUT_IF
+#undef LOOKBACK_PUT_IF_AMONG
+
 template <class T>
 DEVICE void shared_store_words(T* p, const u32 (&words)[LOOKBACK_VECTOR_BYTES / sizeof(u32)]) {
   SHARED_DELAY_POINT(p);

@@ -299,6 +299,24 @@ DEVICE void shared_store_vector(T* p, const T (&items)[W], call_site where = {})
 }
 
 template <class T>
+struct shared_slots {
+  T* next;
+  DEVICE explicit shared_slots(T* next_) : next(next_) {}
+
+  template <int step>
+  DEVICE void put_if(u32 put, T value, call_site where = {}) {
+    if (put == 0) return;
+    shared_store(*next, value, where);
+    next += step;
+  }
+  template <int step>
+  DEVICE void put_if(u32 put, T value, const T* begin, u32 count, call_site where = {}) {
+    if (put != 0 && next >= begin && next < begin + count) shared_store(*next, value, where);
+    if (put != 0) next += step;
+  }
+};
+
+template <class T>
 DEVICE void shared_store_words(T* p, const u32 (&words)[LOOKBACK_VECTOR_BYTES / sizeof(u32)], call_site where = {}) {
   shared_store_vector(p, host::vector_of_words<T>(words).items, where);
 }

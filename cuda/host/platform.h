@@ -388,6 +388,8 @@ struct traced_end {
 // `mask` is not 0.
 DEVICE u32 lowest_set_bit(u32 mask) { return static_cast<u32>(__builtin_ctz(mask)); }
 
+constexpr bool lanes_wait_for_each_other = false;
+
 DEVICE void set_bit_if(u32& bits, u32 place, bool is_set) { bits |= (is_set ? 1u : 0u) << place; }
 
 DEVICE u32 add_bytes(u32 word, u32 sum) {

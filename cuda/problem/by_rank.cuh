@@ -85,7 +85,13 @@ struct staged_outputs {
   static constexpr u32 line_bytes = 0;
   static constexpr u32 granule = 1;
   DEVICE staged_outputs(const lookback_launch&, u64, u8*, u32) {}
-  DEVICE void put(u32, elements<>) const {}
+  struct slots {
+    template <int step>
+    DEVICE void put_if(u32, elements<>) {}
+    template <int step>
+    DEVICE void put_if(u32, elements<>, const staged_outputs&, u32) {}
+  };
+  DEVICE slots from_slot(u32) const { return {}; }
   DEVICE void store(u32, u32) const {}
 };
 template <u32 number, class First, class... Rest>
@@ -109,9 +115,24 @@ struct staged_outputs<number, First, Rest...> {
     return bytes < line_bytes ? 0 : (bytes - line_bytes) / slot_bytes / granule * granule;
   }
 
-  DEVICE void put(u32 slot, const elements<First, Rest...>& items) const {
-    memory::shared_store(staged[slot], items.first);
-    rest.put(slot, items.rest);
+  // Where a lane puts what it stores of each, one after the other.
+  struct slots {
+    memory::shared_slots<First> first;
+    typename rest_type::slots rest;
+    template <int step>
+    DEVICE void put_if(u32 put, const elements<First, Rest...>& items) {
+      first.template put_if<step>(put, items.first);
+      rest.template put_if<step>(put, items.rest);
+    }
+    // The same, passing by what is not among the first `count` slots.
+    template <int step>
+    DEVICE void put_if(u32 put, const elements<First, Rest...>& items, const staged_outputs& all, u32 count) {
+      first.template put_if<step>(put, items.first, all.staged, count);
+      rest.template put_if<step>(put, items.rest, all.rest, count);
+    }
+  };
+  DEVICE slots from_slot(u32 slot) const {
+    return {memory::shared_slots<First>(staged + static_cast<int>(slot)), rest.from_slot(slot)};
   }
 
   // Those of `count` slots, from an element on that begins a line as the first one does.
@@ -150,15 +171,14 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
   // Each element by itself.
   template <class Tile>
   DEVICE static void store_tile(const Tile& tile, const lookback_launch& launch) {
-    each_item(tile, [&](u32 item, i64 index, state_type state) {
+    each_item(tile, [&](u32 item, i64 index, state_type state, u64 kept_before) {
       if (index < 0 || static_cast<u64>(index) >= launch.n) return;
-      const u64 count = Own::count(state);
       if (tile.items.kept.get(item)) {
-        store_elements<0>(launch, rank_of_kept(count, index), stored_of(tile, launch, item, index, state));
+        store_elements<0>(launch, kept_before, stored_of(tile, launch, item, index, state));
       } else if constexpr (Own::others == others_are_apart) {
-        store_elements<count_of<outputs>::value>(launch, rank_of_other(count, index), stored_of(tile, launch, item, index, state));
+        store_elements<count_of<outputs>::value>(launch, others_before(kept_before, index), stored_of(tile, launch, item, index, state));
       } else if constexpr (Own::others == others_are_behind) {
-        store_elements<0>(launch, launch.n - 1 - rank_of_other(count, index), stored_of(tile, launch, item, index, state));
+        store_elements<0>(launch, launch.n - 1 - others_before(kept_before, index), stored_of(tile, launch, item, index, state));
       }
     });
     store_count(tile, launch);
@@ -170,18 +190,18 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
     const u32 warps = tile.config.block_threads / LOOKBACK_WARP_LANES;
     const u32 bytes = Stage::bytes(stage.tile_elements) / warps / LOOKBACK_VECTOR_BYTES * LOOKBACK_VECTOR_BYTES;
     const room_of_warp room = {stage.stage + warp_index() * bytes, bytes};
-    store_arrays<0, false>(tile, launch, room, tile.items.kept, [](u64 count, i64 index) { return rank_of_kept(count, index); });
+    store_arrays<0, false>(tile, launch, room, tile.items.kept, [](u64 kept_before, i64) { return kept_before; });
     if constexpr (Own::others != others_are_dropped) {
       constexpr bool are_behind = Own::others == others_are_behind;
       auto others = tile.items.kept;
       others.invert();
       if (!tile.lies_within(launch.n)) {
-        each_item(tile, [&](u32 item, i64 index, state_type) {
+        each_item(tile, [&](u32 item, i64 index, state_type, u64) {
           if (index < 0 || static_cast<u64>(index) >= launch.n) others.clear(item);
         });
       }
       store_arrays<are_behind ? 0 : count_of<outputs>::value, are_behind>(
-          tile, launch, room, others, [](u64 count, i64 index) { return rank_of_other(count, index); });
+          tile, launch, room, others, [](u64 kept_before, i64 index) { return others_before(kept_before, index); });
     }
     store_count(tile, launch);
     return true;
@@ -194,30 +214,34 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
     u32 bytes;
   };
 
-  // How many are kept before an element that is, from how many are counted up to it.
-  DEVICE static u64 rank_of_kept(u64 count, i64) { return count - 1; }
-  // How many are not before one that is not. A group that has begun has one element that is kept, and that is a later one.
-  DEVICE static u64 rank_of_other(u64 count, i64 index) {
-    return static_cast<u64>(index) - (count - (Own::has_groups ? 1 : 0));
-  }
+  // How many are not kept before an element, of those of the lower indices.
+  DEVICE static u64 others_before(u64 kept_before, i64 index) { return static_cast<u64>(index) - kept_before; }
 
   template <class Tile>
   DEVICE static outputs stored_of(const Tile& tile, const lookback_launch& launch, u32 item, i64 index, state_type state) {
     return Own::store(static_cast<u64>(place_of<is_reversed>(launch.n, index, 1)), state, tile.items.loaded.get(item));
   }
 
-  // Calls `body` with each item of the lane, its index and its state, also where there is no element.
+  // Calls `body` with each row of the lane and the index of its first item; its elements as a constant.
   template <class Tile, class Body>
-  DEVICE static void each_item(const Tile& tile, Body body) {
+  DEVICE static void each_row(const Tile& tile, Body body) {
     with_run_elements<input_type>(tile.config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
       LOOKBACK_UNROLL
       for (u32 row = 0; row < tile.config.vt / width; ++row) {
-        const i64 first_index = tile.first + tile.template row_offset<width>(row);
-        tile.items.template each_of_row<width>(row, first_index, [&](u32 j, state_type state) {
-          body(row * width + j, first_index + static_cast<int>(j), state);
-        });
+        body(access, row, tile.first + static_cast<i64>(tile.template row_offset<width>(row)));
       }
+    });
+  }
+
+  // And with each item, its index, its state and how many are kept before it, also where there is no element.
+  template <class Tile, class Body>
+  DEVICE static void each_item(const Tile& tile, Body body) {
+    each_row(tile, [&](auto access, u32 row, i64 first_index) {
+      constexpr u32 width = decltype(access)::value;
+      tile.items.template each_of_row<width>(row, first_index, [&](u32 j, state_type state, u64 kept_before) {
+        body(row * width + j, first_index + static_cast<int>(j), state, kept_before);
+      });
     });
   }
 
@@ -236,95 +260,88 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
       return;
     }
     if (tile.lies_within(launch.n - 1)) return;
-    each_item(tile, [&](u32, i64 index, state_type state) {
+    each_item(tile, [&](u32, i64 index, state_type state, u64) {
       if (static_cast<u64>(index) + 1 == launch.n) store(Own::count(state));
     });
   }
 
-  // Where the items of a warp belong that have a bit in `stored`: by their ranks, which follow each other.
-  template <class Tile, class Bits, class Rank>
-  DEVICE static stretch stretch_of(const Tile& tile, const lookback_launch& launch, const Bits& stored, Rank rank_of) {
+  // How many are stored before a row, of those that `before` tells of an index from how many are kept before it.
+  template <u32 width, class Tile, class Before>
+  DEVICE static u64 stored_before(const Tile& tile, const lookback_launch& launch, u32 row, Before before) {
+    i64 index = tile.first + static_cast<i64>(tile.template row_offset<width>(row));
+    const bool is_behind = index >= static_cast<i64>(launch.n);
+    if (index < 0) index = 0;
+    if (is_behind) index = static_cast<i64>(launch.n);
+    return before(static_cast<u64>(tile.items.template kept_before<width>(row, is_behind)), index);
+  }
+
+  // Where the items of a warp belong that have a bit in `stored`: side by side.
+  template <class Tile, class Bits, class Before>
+  DEVICE static stretch stretch_of(const Tile& tile, const lookback_launch& launch, const Bits& stored, Before before) {
     stretch found;
     with_run_elements<input_type>(tile.config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
       const u32 last_row = tile.config.vt / width - 1;
-      const auto rank_at = [&](u32 row, u32 j) {
-        i64 index = tile.first + static_cast<i64>(tile.template row_offset<width>(row) + j);
-        if (index < 0) index = -1;
-        if (index >= static_cast<i64>(launch.n)) index = static_cast<i64>(launch.n) - 1;
-        return rank_of(static_cast<u64>(tile.items.template count<width>(row, j)), index);
-      };
-      if constexpr (!Own::has_groups) {
-        // A rank and 1 say how many are stored up to an item, whether it is itself or not.
-        const u64 before = shuffle_index(rank_at(0, 0) + 1 - (stored.get(0) ? 1 : 0), 0);
-        const u64 through = shuffle_index(rank_at(last_row, width - 1) + 1, LOOKBACK_WARP_LANES - 1);
-        found = {before, static_cast<u32>(through - before)};
-      } else {
-        // 32 bits hold how far a rank is from here, which is below all.
-        const u64 begin = shuffle_index(rank_at(0, 0), 0) - 1;
-        // The lowest, and the highest with its bits turned: the minimum finds both.
-        u32 ends[2] = {~0u, ~0u};
-        LOOKBACK_UNROLL
-        for (u32 row = 0; row <= last_row; ++row) {
-          const u32 bits = stored.template of_row<width>(row * width);
-          if (bits == 0) continue;
-          const u32 first = static_cast<u32>(rank_at(row, lowest_set_bit(bits)) - begin);
-          const u32 last = static_cast<u32>(rank_at(row, 31 - leading_zeros(bits)) - begin);
-          ends[0] = first < ends[0] ? first : ends[0];
-          ends[1] = ~last;
-        }
-        warp_reduce_each<operators::minimum<u32>>(ends, 2);
-        const u32 first = shuffle_index(ends[0], 0);
-        found = {begin + first, first == ~0u ? 0 : ~shuffle_index(ends[1], 0) - first + 1};
-      }
+      const u64 of_last_row = count_bits(stored.template of_row<width>(last_row * width));
+      const u64 first = shuffle_index(stored_before<width>(tile, launch, 0, before), 0);
+      const u64 end = shuffle_index(stored_before<width>(tile, launch, last_row, before) + of_last_row, LOOKBACK_WARP_LANES - 1);
+      found = {first, static_cast<u32>(end - first)};
     });
     return found;
   }
 
   // Outputs from `number` on of those items. `is_backward`: from the array's end on.
-  template <u32 number, bool is_backward, class Tile, class Bits, class Rank>
-  DEVICE static void store_arrays(const Tile& tile, const lookback_launch& launch, room_of_warp room, const Bits& stored, Rank rank_of) {
-    const stretch ranks = stretch_of(tile, launch, stored, rank_of);
+  template <u32 number, bool is_backward, class Tile, class Bits, class Before>
+  DEVICE static void store_arrays(const Tile& tile, const lookback_launch& launch, room_of_warp room, const Bits& stored, Before before) {
+    const stretch ranks = stretch_of(tile, launch, stored, before);
     const u64 first = is_backward ? launch.n - ranks.first - ranks.count : ranks.first;
-    const auto slot_of = [&](i64 index, state_type state) {
-      const u32 slot = static_cast<u32>(rank_of(Own::count(state), index) - ranks.first);
-      return is_backward ? ranks.count - 1 - slot : slot;
-    };
     const auto item_of = [&](u32 item, i64 index, state_type state) { return stored_of(tile, launch, item, index, state); };
-    store_each<number>(static_cast<outputs*>(nullptr), tile, launch, room, {first, ranks.count}, stored, slot_of, item_of);
+    // Calls `body` with each item, its bit, what is stored of it, and the slots that its row puts into, from `from` on.
+    const auto put_all = [&](const auto& staged, u32 from, auto what_of, auto put) {
+      each_row(tile, [&](auto access, u32 row, i64 first_index) {
+        constexpr u32 width = decltype(access)::value;
+        const u32 slot = static_cast<u32>(stored_before<width>(tile, launch, row, before) - ranks.first);
+        auto slots = staged.from_slot((is_backward ? ranks.count - 1 - slot : slot) - from);
+        tile.items.template each_of_row<width>(row, first_index, [&](u32 j, state_type state, u64) {
+          const u32 bit = stored.bit(row * width + j);
+          if (bit != 0 || lanes_wait_for_each_other) put(slots, bit, what_of(row * width + j, first_index + static_cast<int>(j), state));
+        });
+      });
+    };
+    store_each<number, is_backward ? -1 : 1>(static_cast<outputs*>(nullptr), launch, room, {first, ranks.count}, put_all, item_of);
   }
 
-  template <u32 number, class... Anything>
+  template <u32 number, int step, class... Anything>
   DEVICE static void store_each(elements<>*, const Anything&...) {}
-  template <u32 number, class First, class... Rest, class Tile, class Bits, class Slot, class Item>
-  DEVICE static void store_each(elements<First, Rest...>*, const Tile& tile, const lookback_launch& launch, room_of_warp room,
-                                stretch filled, const Bits& stored, Slot slot_of, Item item_of) {
-    // All at once, unless there is room for few of them.
-    constexpr u32 few = 2 * LOOKBACK_WARP_LANES;
-    if (staged_outputs<number, First, Rest...>::slots_in(room.bytes) >= few) {
-      return store_staged<staged_outputs<number, First, Rest...>>(tile, launch, room, filled, stored, slot_of, item_of);
+  template <u32 number, int step, class First, class... Rest, class PutAll, class Item>
+  DEVICE static void store_each(elements<First, Rest...>*, const lookback_launch& launch, room_of_warp room, stretch filled,
+                                PutAll put_all, Item item_of) {
+    if (filled.count == 0) return;
+    // All at once where they have room, and else one by one, by as many as there is room for.
+    using all = staged_outputs<number, First, Rest...>;
+    if (all::slots_in(room.bytes) >= filled.count) {
+      const all staged(launch, filled.first, room.first, all::slots_in(room.bytes));
+      put_all(staged, 0, item_of, [&](auto& slots, u32 bit, const auto& items) { slots.template put_if<step>(bit, items); });
+      warp_barrier();  // all lanes have written theirs
+      staged.store(0, filled.count);
+      warp_barrier();  // all lanes have read what others have written
+      return;
     }
     const auto first_of = [&](u32 item, i64 index, state_type state) { return elements<First>{item_of(item, index, state).first, {}}; };
     const auto rest_of = [&](u32 item, i64 index, state_type state) { return item_of(item, index, state).rest; };
-    store_staged<staged_outputs<number, First>>(tile, launch, room, filled, stored, slot_of, first_of);
-    store_each<number + 1>(static_cast<elements<Rest...>*>(nullptr), tile, launch, room, filled, stored, slot_of, rest_of);
-  }
-
-  template <class Staged, class Tile, class Bits, class Slot, class Item>
-  DEVICE static void store_staged(const Tile& tile, const lookback_launch& launch, room_of_warp room, stretch filled,
-                                  const Bits& stored, Slot slot_of, Item item_of) {
-    const u32 slots = Staged::slots_in(room.bytes);
-    const Staged staged(launch, filled.first, room.first, slots);
-    for (u32 from = 0; from < filled.count; from += slots) {
-      each_item(tile, [&](u32 item, i64 index, state_type state) {
-        const u32 slot = slot_of(index, state) - from;
-        if (stored.get(item) && slot < slots) staged.put(slot, item_of(item, index, state));
-      });
+    using one = staged_outputs<number, First>;
+    const u32 capacity = one::slots_in(room.bytes);
+    const one staged(launch, filled.first, room.first, capacity);
+    LOOKBACK_NOUNROLL
+    for (u32 from = 0; from < filled.count; from += capacity) {
+      put_all(staged, from, first_of,
+              [&](auto& slots, u32 bit, const auto& items) { slots.template put_if<step>(bit, items, staged, capacity); });
       warp_barrier();  // all lanes have written theirs
       const u32 left = filled.count - from;
-      staged.store(from, left < slots ? left : slots);
+      staged.store(from, left < capacity ? left : capacity);
       warp_barrier();  // all lanes have read what others have written
     }
+    store_each<number + 1, step>(static_cast<elements<Rest...>*>(nullptr), launch, room, filled, put_all, rest_of);
   }
 };
 

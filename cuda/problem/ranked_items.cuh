@@ -45,6 +45,8 @@ struct item_bits {
   u32 words[(capacity + 31) / 32] = {};
 
   DEVICE bool get(u32 i) const { return (words[i / 32] >> i % 32 & 1) != 0; }
+  // Not 0 if it has one.
+  DEVICE u32 bit(u32 i) const { return words[i / 32] & 1u << i % 32; }
   DEVICE void set_if(u32 i, bool is_set) { set_bit_if(words[i / 32], i % 32, is_set); }
   DEVICE void clear(u32 i) { words[i / 32] &= ~(1u << i % 32); }
   DEVICE void invert() {
@@ -127,9 +129,6 @@ struct held_of_each<capacity, elements<First, Rest...>> {
   }
 };
 
-// Of a row's bits those up to an item.
-DEVICE u32 bits_up_to(u32 bits, u32 item) { return bits & ((2u << item) - 1); }
-
 // Elements that wait to be stored, which of them are kept, and a count a row.
 template <class Problem, class Count, u32 capacity>
 struct ranked_elements {
@@ -144,22 +143,9 @@ struct ranked_elements {
     kept.set_if(i, is_kept);
   }
 
-  // The count of an item, where those count that have a bit.
+  // How many are kept before a row, which may begin behind the last element.
   template <u32 width>
-  DEVICE Count count_by(const item_bits<capacity>& counting, u32 row, u32 item) const {
-    return before[row] + static_cast<Count>(count_bits(bits_up_to(counting.template of_row<width>(row * width), item)));
-  }
-
-  // Calls `body` with each item of a row and its count.
-  template <u32 width, class Body>
-  DEVICE void each_count_by(const item_bits<capacity>& counting, u32 row, Body body) const {
-    Count count = before[row];
-    LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) {
-      count += counting.get(row * width + j) ? 1 : 0;
-      body(j, count);
-    }
-  }
+  DEVICE Count kept_before(u32 row, bool) const { return before[row]; }
 };
 
 // Kept elements count for themselves: a count is a state.
@@ -177,24 +163,29 @@ struct ranked_items : ranked_elements<Problem, typename Problem::state_type, cap
     return static_cast<T>(count_bits(kept.template of_row<width>(row * width)));
   }
   template <class Operator, u32 width>
-  DEVICE void scan(u32 row, T running) { before[row] = running; }
-  template <class Operator, u32 width>
-  DEVICE void propagate(u32 row, T prefix) { before[row] = combine<Operator>(prefix, before[row]); }
+  DEVICE void scan(u32 row, T left) { before[row] = left; }
 
-  template <u32 width>
-  DEVICE T count(u32 row, u32 item) const { return this->template count_by<width>(kept, row, item); }
-
-  // Calls `body` with each item of a row and its state; the first one has that index.
+  // Calls `body` with each item of a row, its state, and how many are kept before it; the first one has that index.
   template <u32 width, class Body>
-  DEVICE void each_of_row(u32 row, long long, Body body) const { this->template each_count_by<width>(kept, row, body); }
+  DEVICE void each_of_row(u32 row, long long, Body body) const {
+    T count = before[row];
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) {
+      const T is_kept = kept.get(row * width + j) ? 1 : 0;
+      body(j, static_cast<T>(count + is_kept), count);
+      count += is_kept;
+    }
+  }
 };
 
-// Groups count, of each of which one element is kept.
+// Groups count, of each of which one element is kept, the last one. A row is scanned by itself: what stands left of it belongs to its
+// items in front of the first one that begins a group.
 template <class Problem, u32 capacity>
 struct ranked_items<Problem, capacity, true, false> : ranked_elements<Problem, decltype(Problem::state_type::groups), capacity> {
   using T = typename Problem::state_type;
   using Count = decltype(T::groups);
   using ranked_elements<Problem, Count, capacity>::before;
+  using ranked_elements<Problem, Count, capacity>::kept;
 
   decltype(T::value) values[capacity];
   item_bits<capacity> begins;
@@ -205,37 +196,44 @@ struct ranked_items<Problem, capacity, true, false> : ranked_elements<Problem, d
   }
 
   template <class Operator, u32 width>
-  DEVICE T combined(u32 row) const {
-    T value = get(row * width);
+  DEVICE T combined(u32 row) {
     LOOKBACK_UNROLL
-    for (u32 j = 1; j < width; ++j) value = combine<Operator>(value, get(row * width + j));
-    return value;
+    for (u32 j = 1; j < width; ++j) {
+      const u32 i = row * width + j;
+      values[i] = combine<Operator>(T{values[i - 1], 0}, T{values[i], begins.get(i) ? 1u : 0u}).value;
+    }
+    return {values[row * width + width - 1], count_bits(begins.template of_row<width>(row * width))};
   }
   template <class Operator, u32 width>
-  DEVICE void scan(u32 row, T running) {
-    before[row] = running.groups;
+  DEVICE void scan(u32 row, T left) {
+    before[row] = left.groups;
+    const u32 begun = begins.template of_row<width>(row * width);
+    const u32 first_begin = begun == 0 ? width : lowest_set_bit(begun);
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) {
-      running = combine<Operator>(running, get(row * width + j));
-      values[row * width + j] = running.value;
+      if (j < first_begin) values[row * width + j] = combine<Operator>(left, T{values[row * width + j], 0}).value;
     }
   }
-  template <class Operator, u32 width>
-  DEVICE void propagate(u32 row, T prefix) {
-    each_of_row<width>(row, 0, [&](u32 j, T state) { values[row * width + j] = combine<Operator>(prefix, state).value; });
-    before[row] += prefix.groups;
-  }
 
+  // The group of the first item has not ended, if there is such a one.
   template <u32 width>
-  DEVICE Count count(u32 row, u32 item) const { return this->template count_by<width>(begins, row, item); }
+  DEVICE Count kept_before(u32 row, bool is_behind) const {
+    const Count begun = before[row] + (begins.get(row * width) ? 1 : 0);
+    return begun == 0 || is_behind ? begun : begun - 1;
+  }
 
   template <u32 width, class Body>
   DEVICE void each_of_row(u32 row, long long, Body body) const {
-    this->template each_count_by<width>(begins, row, [&](u32 j, Count count) { body(j, T{values[row * width + j], count}); });
+    Count begun = before[row];
+    Count ended = kept_before<width>(row, false);
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) {
+      const u32 i = row * width + j;
+      begun += begins.get(i) ? 1 : 0;
+      body(j, T{values[i], begun}, ended);
+      ended += kept.get(i) ? 1 : 0;
+    }
   }
-
- private:
-  DEVICE T get(u32 i) const { return {values[i], begins.get(i) ? 1u : 0u}; }
 };
 
 // Kept elements count, and the others between them: a state a row, because both follow from the bits. A place where the array has no
@@ -257,25 +255,24 @@ struct ranked_items<Problem, capacity, false, true> : ranked_elements<Problem, d
     return since_kept<width, T>(kept.template of_row<width>(row * width));
   }
   template <class Operator, u32 width>
-  DEVICE void scan(u32 row, T running) {
-    before[row] = running.groups;
-    since_before[row] = running.value;
+  DEVICE void scan(u32 row, T left) {
+    before[row] = left.groups;
+    since_before[row] = left.value;
   }
-  template <class Operator, u32 width>
-  DEVICE void propagate(u32 row, T prefix) { scan<Operator, width>(row, combine<Operator>(prefix, {since_before[row], before[row]})); }
-
-  template <u32 width>
-  DEVICE Count count(u32 row, u32 item) const { return this->template count_by<width>(kept, row, item); }
 
   // The state of an item says how many there are since the one that was kept before it, itself included.
   template <u32 width, class Body>
   DEVICE void each_of_row(u32 row, long long first_index, Body body) const {
+    // From the row's begin on, or from behind the last one that was kept.
     Count since = before[row] == 0 ? static_cast<Count>(first_index) : since_before[row];
-    this->template each_count_by<width>(kept, row, [&](u32 j, Count count) {
-      since += 1;
-      body(j, T{since, count});
-      if (kept.get(row * width + j)) since = 0;
-    });
+    Count count = before[row];
+    LOOKBACK_UNROLL
+    for (u32 j = 0; j < width; ++j) {
+      const bool is_kept = kept.get(row * width + j);
+      body(j, T{since + j + 1, count + (is_kept ? 1 : 0)}, count);
+      if (is_kept) since = Count{0} - (j + 1);
+      count += is_kept ? 1 : 0;
+    }
   }
 };
 
