@@ -78,7 +78,7 @@ struct lane_items<Problem, capacity, true> {
 template <class Problem, class Config>
 using items_of = typename choice<
     are_marked<Problem>(), marked_items<Problem, Config::maximum_vt>,
-    typename choice<is_by_rank<Problem>(), ranked_items<Problem, Config::maximum_vt, has_groups<Problem>(), has_lengths<Problem>()>,
+    typename choice<is_by_rank<Problem>(), ranked_items<Problem, Config::maximum_vt, has_groups<Problem>(), has_lengths<Problem>(), few_of_lane<Problem, Config>()>,
                     lane_items<Problem, Config::maximum_vt,
                                packed<typename Problem::operator_type>::exists && !Problem::has_arrays &&
                                    Config::maximum_vt * sizeof(typename Problem::state_type) % sizeof(u32) == 0>>::type>::type;

@@ -48,6 +48,7 @@ struct tile {
   using output_type = typename Problem::output_type;
   using element_type = access_type<Problem>;
   using storage_type = tile_storage<Problem, Config>;
+  using items_type = items_of<Problem, Config>;
   static constexpr u32 maximum_rows = Config::maximum_vt == LOOKBACK_MAXIMUM_VT
                                           ? Config::maximum_vt
                                           : Config::maximum_vt / run_elements<element_type, Config>(Config::maximum_vt);
@@ -66,7 +67,7 @@ struct tile {
   i64 first;          // index of the tile's first element; negative for the lead of tile 0
   u64 tile_elements;  // block threads x VT
   u64 step;           // from there to the next tile's first: as many, or those of whole rows that end with a vector
-  items_of<Problem, Config> items;
+  items_type items;
   T lane_prefix[maximum_rows];  // of each row: what stands left of this lane, within the team's rows
   T warp_prefix;                // what stands left of this warp, within the tile
   bool splits_runs = false;     // whether a segment begins within a run of one of the warp's lanes

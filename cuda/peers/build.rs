@@ -101,7 +101,7 @@ pub fn compile() {
             ];
             add("cub_scan.cu", format!("cub_{}_{element}", version.identifier), extra.to_vec());
         }
-        for source in ["cub_problems", "thrust"] {
+        for source in ["cub_problems", "reduction", "thrust"] {
             add(&format!("{source}.cu"), format!("{source}_{}", version.identifier), Vec::new());
         }
     }

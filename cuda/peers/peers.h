@@ -13,12 +13,15 @@
 enum lookback_peer_kind {
   LOOKBACK_PEER_SCAN = 0,
   // Copies the input: the floor. For every element type: all names are null, and n counts bytes.
-  LOOKBACK_PEER_COPY = 1
+  LOOKBACK_PEER_COPY = 1,
+  // Adds up the words of 4 bytes of the input, modulo 2^32: the floor of what stores little. Likewise; of words that a last
+  // one does not fill nothing is read.
+  LOOKBACK_PEER_READING = 2
 };
 
 // How large a run is.
 struct lookback_peer_size {
-  // Elements of the user's first input; of a copy bytes.
+  // Elements of the user's first input; of a copy or a reading bytes.
   uint64_t n;
   // Rows, all of one length, or segments between offsets, of which there is one more. 0 where there are neither.
   uint64_t segments;
@@ -48,7 +51,7 @@ struct lookback_peer_entry {
   // Writes how many bytes `launch` wants for a run of this size. Needs a current context, enqueues nothing.
   int (*temporary_bytes)(const lookback_peer_size *size, size_t *bytes);
   // Puts one run onto the stream (a cudaStream_t, which is a CUstream). `inputs` are the problem's arrays in the order of
-  // `Workload::inputs`: what tells segments (keys of u32, or offsets of u32), and then those of `input`; for a copy one.
+  // `Workload::inputs`: what tells segments (keys of u32, or offsets of u32), and then those of `input`; for a copy or a reading one.
   // No array overlaps the output. The addresses are read before the call returns.
   int (*launch)(void *temporary, size_t temporary_bytes, const void *const *inputs, void *output,
                 const lookback_peer_size *size, void *stream);

@@ -4,13 +4,11 @@
 // `Own` has, beside what it has there:
 //
 //   bool keeps(u64 i, inputs)                  whether the element of place i is kept
-//   u64 count(value_type)                      how many are, up to and with the one whose state it is; with `has_groups`, how
-//                                              many groups began, of each of which one element is kept
+//   has_groups                                 whether elements are in groups, whose states begin anew, and the last one of each is kept
 //   has_lengths                                whether what is stored of it is told how many elements there are since the one that
 //                                              was kept before, itself included: that is its state then
 //   outputs store(u64 i, value_type, inputs)   what is stored of it
-//   others                                     what becomes of the others; in groups, each element is in one then, whose last
-//                                              one is kept
+//   others                                     what becomes of the others
 //
 // Source: ranks by a scan, as in the split of Blelloch, "Prefix Sums and Their Applications" (1990), in the one pass of Merrill
 // and Garland, "Single-pass Parallel Prefix Scan with Decoupled Look-back" (2016).
@@ -151,6 +149,7 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
   using typename placed::outputs;
   using typename placed::state_type;
   static constexpr bool is_stored_by_rank = true;
+  static constexpr bool drops_others = Own::others == others_are_dropped;
 
   // Nobody gives a state that stands before all.
   DEVICE static state_type initial(const lookback_launch&) { return placed::operator_type::identity(); }
@@ -165,6 +164,48 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
   DEVICE static void load_items(Tile& tile, const Source& source) {
     placed::load_items(tile, source, [&](u32 item, u64 place, const inputs& loaded) {
       tile.items.note(item, loaded, Own::keeps(place, loaded));
+    });
+    if constexpr (Tile::items_type::most != 0) load_few(tile, source);
+  }
+
+  // Where each lane has one row, and no lane keeps more than a few of it.
+  template <class Tile, class Source>
+  DEVICE static void load_few(Tile& tile, const Source& source) {
+    with_run_elements<input_type>(tile.config, [&](auto access) {
+      constexpr u32 width = decltype(access)::value;
+      if (tile.config.vt != width) return;
+      constexpr u32 most = Tile::items_type::most;
+      u32 kept = tile.items.kept.template of_row<width>(0);
+      tile.items.few.are_few = ballot(count_bits(kept) > most) == 0;
+      if (!tile.items.few.are_few) return;
+      const int offset = static_cast<int>(tile.template row_offset<width>(0));
+      LOOKBACK_UNROLL
+      for (u32 number = 0; number < most; ++number, kept &= kept - 1) {
+        if (kept == 0) continue;
+        typename vectors_of<1, inputs>::type loaded;
+        loaded.load(source, offset + static_cast<int>(lowest_set_bit(kept)));
+        tile.items.few.loaded[number] = loaded.get(0);
+      }
+    });
+  }
+
+  template <class Tile>
+  DEVICE static void store_few(const Tile& tile, const lookback_launch& launch) {
+    with_run_elements<input_type>(tile.config, [&](auto access) {
+      constexpr u32 width = decltype(access)::value;
+      const i64 first_index = tile.first + static_cast<i64>(tile.template row_offset<width>(0));
+      const u64 rank = tile.items.template kept_before<width>(0, false);
+      u32 kept = tile.items.kept.template of_row<width>(0);
+      u32 previous = 0;
+      LOOKBACK_UNROLL
+      for (u32 number = 0; number < Tile::items_type::most; ++number, kept &= kept - 1) {
+        if (kept == 0) continue;
+        const u32 j = lowest_set_bit(kept);
+        const u64 place = static_cast<u64>(place_of<is_reversed>(launch.n, first_index + static_cast<int>(j), 1));
+        const state_type state = tile.items.state_of_kept(0, first_index, number, j, previous);
+        store_elements<0>(launch, rank + number, Own::store(place, state, tile.items.few.loaded[number]));
+        previous = j;
+      }
     });
   }
 
@@ -187,6 +228,13 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
   // By way of the stage of the warp's tile, which all that scan have loaded and nobody reads any more: lanes store side by side.
   template <class Tile, class Stage>
   DEVICE static bool store_through(const Tile& tile, const lookback_launch& launch, const Stage& stage) {
+    if constexpr (Tile::items_type::most != 0) {
+      if (tile.items.few.are_few) {
+        store_few(tile, launch);
+        store_count(tile, launch);
+        return true;
+      }
+    }
     const u32 warps = tile.config.block_threads / LOOKBACK_WARP_LANES;
     const u32 bytes = Stage::bytes(stage.tile_elements) / warps / LOOKBACK_VECTOR_BYTES * LOOKBACK_VECTOR_BYTES;
     const room_of_warp room = {stage.stage + warp_index() * bytes, bytes};
@@ -260,8 +308,12 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
       return;
     }
     if (tile.lies_within(launch.n - 1)) return;
-    each_item(tile, [&](u32, i64 index, state_type state, u64) {
-      if (static_cast<u64>(index) + 1 == launch.n) store(Own::count(state));
+    // Of groups as many as have begun: the last one ends with the array.
+    each_row(tile, [&](auto access, u32 row, i64 first_index) {
+      constexpr u32 width = decltype(access)::value;
+      const i64 last = static_cast<i64>(launch.n) - 1;
+      if (first_index > last || last - first_index >= static_cast<int>(width)) return;
+      store(tile.items.template kept_before<width>(row, false) + count_bits(tile.items.kept.template of_row<width>(row * width)));
     });
   }
 

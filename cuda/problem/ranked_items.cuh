@@ -129,10 +129,29 @@ struct held_of_each<capacity, elements<First, Rest...>> {
   }
 };
 
+// Elements that are kept of so many that a lane has in a row: where it has no more of them, it goes through those alone.
+template <class Problem, class Config>
+DEVICE_CONSTEXPR u32 few_of_lane() {
+  if constexpr (is_by_rank<Problem>()) return has_runs<typename Problem::input_type, Config>() && Problem::drops_others ? 4 : 0;
+  return 0;
+}
+
+// What a lane loads again of a row that has no more than so many elements that are kept, if no lane of the warp has more.
+template <class Problem, u32 most>
+struct few_kept {
+  bool are_few = false;
+  typename Problem::inputs loaded[most];
+};
+template <class Problem>
+struct few_kept<Problem, 0> {};
+
 // Elements that wait to be stored, which of them are kept, and a count a row.
-template <class Problem, class Count, u32 capacity>
+template <class Problem, class Count, u32 capacity, u32 most_few>
 struct ranked_elements {
   static constexpr bool are_words = false;
+  static constexpr u32 most = most_few;
+
+  few_kept<Problem, most_few> few;
 
   Count before[capacity];  // of each row, up to its first item
   held_of_each<capacity, typename Problem::inputs> loaded;
@@ -149,11 +168,11 @@ struct ranked_elements {
 };
 
 // Kept elements count for themselves: a count is a state.
-template <class Problem, u32 capacity, bool has_groups, bool has_lengths>
-struct ranked_items : ranked_elements<Problem, typename Problem::state_type, capacity> {
+template <class Problem, u32 capacity, bool has_groups, bool has_lengths, u32 most_few>
+struct ranked_items : ranked_elements<Problem, typename Problem::state_type, capacity, most_few> {
   using T = typename Problem::state_type;
-  using ranked_elements<Problem, T, capacity>::before;
-  using ranked_elements<Problem, T, capacity>::kept;
+  using ranked_elements<Problem, T, capacity, most_few>::before;
+  using ranked_elements<Problem, T, capacity, most_few>::kept;
 
   // The bit is all that there is of a state.
   DEVICE void set(u32, T) {}
@@ -176,16 +195,19 @@ struct ranked_items : ranked_elements<Problem, typename Problem::state_type, cap
       count += is_kept;
     }
   }
+
+  // The state of the item that `number` others are kept before in its row.
+  DEVICE T state_of_kept(u32 row, long long, u32 number, u32, u32) const { return before[row] + number + 1; }
 };
 
 // Groups count, of each of which one element is kept, the last one. A row is scanned by itself: what stands left of it belongs to its
 // items in front of the first one that begins a group.
-template <class Problem, u32 capacity>
-struct ranked_items<Problem, capacity, true, false> : ranked_elements<Problem, decltype(Problem::state_type::groups), capacity> {
+template <class Problem, u32 capacity, u32 most_few>
+struct ranked_items<Problem, capacity, true, false, most_few> : ranked_elements<Problem, decltype(Problem::state_type::groups), capacity, 0> {
   using T = typename Problem::state_type;
   using Count = decltype(T::groups);
-  using ranked_elements<Problem, Count, capacity>::before;
-  using ranked_elements<Problem, Count, capacity>::kept;
+  using ranked_elements<Problem, Count, capacity, 0>::before;
+  using ranked_elements<Problem, Count, capacity, 0>::kept;
 
   decltype(T::value) values[capacity];
   item_bits<capacity> begins;
@@ -238,12 +260,12 @@ struct ranked_items<Problem, capacity, true, false> : ranked_elements<Problem, d
 
 // Kept elements count, and the others between them: a state a row, because both follow from the bits. A place where the array has no
 // element counts as one that is not kept; the first row that has a kept element tells its length by its index.
-template <class Problem, u32 capacity>
-struct ranked_items<Problem, capacity, false, true> : ranked_elements<Problem, decltype(Problem::state_type::groups), capacity> {
+template <class Problem, u32 capacity, u32 most_few>
+struct ranked_items<Problem, capacity, false, true, most_few> : ranked_elements<Problem, decltype(Problem::state_type::groups), capacity, most_few> {
   using T = typename Problem::state_type;
   using Count = decltype(T::groups);
-  using ranked_elements<Problem, Count, capacity>::before;
-  using ranked_elements<Problem, Count, capacity>::kept;
+  using ranked_elements<Problem, Count, capacity, most_few>::before;
+  using ranked_elements<Problem, Count, capacity, most_few>::kept;
 
   Count since_before[capacity];  // of each row, up to its first item
 
@@ -273,6 +295,12 @@ struct ranked_items<Problem, capacity, false, true> : ranked_elements<Problem, d
       if (is_kept) since = Count{0} - (j + 1);
       count += is_kept ? 1 : 0;
     }
+  }
+
+  // The state of item `j`, that `number` others are kept before in its row, the last of them at `previous`.
+  DEVICE T state_of_kept(u32 row, long long first_index, u32 number, u32 j, u32 previous) const {
+    const Count since = before[row] == 0 ? static_cast<Count>(first_index) : since_before[row];
+    return T{number == 0 ? since + j + 1 : Count{0} + (j - previous), before[row] + number + 1};
   }
 };
 

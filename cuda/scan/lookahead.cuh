@@ -298,36 +298,28 @@ DEVICE T reduce_stage(Config config, Stage stage, u32 share, T* warp_prefixes) {
         }
       }
     } else {
-      // Row by row, because a lane's elements of two rows are no neighbours; the rows of two scanning warps together where each has one,
-      // so that one is loaded while lanes exchange the other.
-      const u32 warps_together = rows == 1 && together > 1 && !is_reproducible<Operator>::value ? 2 : 1;
-      const u32 end = first_warp + each < warps ? first_warp + each : warps;
+      // Row by row, because a lane's elements of two rows are no neighbours.
       LOOKBACK_NOUNROLL
-      for (u32 warp = first_warp; warp < end; warp += warps_together) {
+      for (u32 warp = first_warp; warp < warps && warp < first_warp + each; ++warp) {
+        if (lane_index() == 0) memory::shared_store(warp_prefixes[warp], running);
         LOOKBACK_UNROLL
-        for (u32 from = 0; from < warps_together * rows; from += together) {
-          const u32 left = warps_together * rows - from;
-          const u32 count = left < together ? left : together;
+        for (u32 from = 0; from < rows; from += together) {
+          const u32 count = rows - from < together ? rows - from : together;
           T totals[together];
           LOOKBACK_UNROLL
           for (u32 i = 0; i < together; ++i) {
             if (i >= count) continue;
-            totals[i] = Operator::identity();
-            if (warp + (from + i) / rows >= end) continue;
             const u32 offset = (warp * rows + from + i) * row_elements + lane_offset;
             totals[i] = reduce_vector<Problem, width>(stage + offset);
           }
           if constexpr (is_reproducible<Operator>::value) {
-            if (from == 0 && lane_index() == 0) memory::shared_store(warp_prefixes[warp], running);
             running = join_rows<Operator>(running, totals, count, from == 0);
             continue;
           }
           warp_reduce_each<Operator>(totals, count);
           LOOKBACK_UNROLL
           for (u32 i = 0; i < together; ++i) {
-            if (i >= count || warp + (from + i) / rows >= end) continue;
-            if ((from + i) % rows == 0 && lane_index() == 0) memory::shared_store(warp_prefixes[warp + (from + i) / rows], running);
-            running = combine<Operator>(running, totals[i]);
+            if (i < count) running = combine<Operator>(running, totals[i]);
           }
         }
       }

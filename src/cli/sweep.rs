@@ -310,7 +310,7 @@ fn cost(point: &Point, file: &SweepFile) -> u64 {
 }
 
 fn peer_names() -> Vec<String> {
-    crate::lab::peers::all().iter().filter(|peer| peer.is_scan()).map(|peer| peer.name().to_owned()).collect()
+    crate::lab::peers::all().iter().filter(|peer| peer.kind() != crate::lab::peers::PeerKind::Copy).map(|peer| peer.name().to_owned()).collect()
 }
 
 /// The shipped sweeps.

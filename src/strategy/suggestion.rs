@@ -134,7 +134,7 @@ pub fn look_ahead_by_rank(
         // In longer threads or more of them these spill, which was not measured.
         (1 | 2, 1) if length_bytes > Some(element_bytes) => (24, 320),
         (4, 1) if length_bytes > Some(element_bytes) => (20, 320),
-        (4, 1) if length_bytes.is_some() => (28, if n <= FEW { 320 } else { 384 }),
+        (4, 1) if length_bytes.is_some() => (28, if n <= FEW { 320 } else { 448 }),
         // It spills, and was measured to be faster than tiles that do not.
         (1, 1) if length_bytes.is_some() && n > FEW => (32, 512),
         (1 | 2, _) if n <= FEW => (32, 256),

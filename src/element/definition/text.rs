@@ -260,18 +260,15 @@ impl Definition {
             None if has_lengths => format!("{is_kept} ? value_type{{0, 1}} : value_type{{1, 0}}"),
             None => format!("{is_kept} ? 1u : 0u"),
         };
-        let (operator, counted, own_state) = match begin.is_some() || has_lengths {
-            true => {
-                (format!("::lookback::in_groups<combining, {}>", count.cuda_type()), "state.groups", ", state.value")
-            }
-            false => (String::from("combining"), "state", ""),
+        let (operator, own_state) = match begin.is_some() || has_lengths {
+            true => (format!("::lookback::in_groups<combining, {}>", count.cuda_type()), ", state.value"),
+            false => (String::from("combining"), ""),
         };
         format!(
             "{arrays}  using operator_type = {operator};\n  using value_type = typename operator_type::value_type;\n  static \
              constexpr bool has_groups = {};\n  static constexpr bool has_lengths = {has_lengths};\n  static constexpr ::lookback::others others = ::lookback::{};\n  DEVICE static \
              value_type load(u64 place, inputs items) {{ return {loaded_state}; }}\n  DEVICE static bool keeps(u64 place, \
-             inputs items) {{ return user_text::user_keep(place{given}); }}\n  DEVICE static u64 count(value_type state) {{ \
-             return {counted}; }}\n  DEVICE static outputs store(u64 place, [[maybe_unused]] value_type state, inputs items) \
+             inputs items) {{ return user_text::user_keep(place{given}); }}\n  DEVICE static outputs store(u64 place, [[maybe_unused]] value_type state, inputs items) \
              {{\n    outputs result;\n    user_text::user_store(place{own_state}{given}{out});\n    return result;\n  }}\n}};\n",
             begin.is_some(),
             others.cuda_name(),

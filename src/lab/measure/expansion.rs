@@ -5,7 +5,7 @@ use super::point::{Entry, Point, PointKey, Subject};
 use super::sampling::{Figure, shuffle};
 use super::sweep::{Group, SWITCHES, SweepFile, parse_latency_limit};
 use crate::element::Operator;
-use crate::lab::peers as libraries;
+use crate::lab::peers::{self as libraries, PeerKind};
 use crate::lab::recorder::Skipped;
 use crate::lab::workload::Workload;
 use crate::strategy::tuning::{Gpu, Resolved, Tuning, TuningError};
@@ -113,9 +113,10 @@ impl SweepFile {
                             let is_named = group.peers.contains(&name);
                             let lacks_it =
                                 libraries::by_name(&name).is_ok_and(|peer| !peer.supports(workload, mode, n));
-                            if mode != Mode::InclusiveMinusInput && (is_named || !lacks_it) {
-                                add(Subject::Peer { name, mode });
+                            if mode == Mode::InclusiveMinusInput || (!is_named && lacks_it) {
+                                continue;
                             }
+                            add(if is_reading(&name) { Subject::Reading { name } } else { Subject::Peer { name, mode } });
                         }
                     }
                 }
@@ -188,12 +189,14 @@ impl Group {
     }
 
     fn peer_names(&self, available: &[String], skip: &mut impl FnMut(String, &str)) -> Vec<String> {
-        // The copies are subjects of their own at every point.
-        let is_copy = |name: &String| [Subject::Memcpy.name(), Subject::Copy16.name()].contains(name);
+        // The copies are subjects of their own at every point, and readings of those that name them.
+        let is_floor = |name: &String| {
+            is_reading(name) || [Subject::Memcpy.name(), Subject::Copy16.name()].contains(name)
+        };
         let mut names: Vec<String> = Vec::new();
         for asked in &self.peers {
             if asked == "all" {
-                names.extend(available.iter().filter(|name| !is_copy(name)).cloned());
+                names.extend(available.iter().filter(|name| !is_floor(name)).cloned());
                 if available.is_empty() {
                     skip("peers".to_owned(), "this build has none; build it with the cargo feature 'peers'");
                 }
@@ -206,6 +209,11 @@ impl Group {
         names.dedup();
         names
     }
+}
+
+/// Whether a peer of this build only reads.
+fn is_reading(name: &str) -> bool {
+    libraries::by_name(name).is_ok_and(|peer| peer.kind() == PeerKind::Reading)
 }
 
 #[cfg(test)]

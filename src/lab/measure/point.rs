@@ -72,8 +72,17 @@ pub enum Kind {
     Peer,
     /// A copy: the floor.
     Copy,
+    /// A reduction of another library, which reads the input and stores one number: the floor of what stores little.
+    Reading,
     /// A strategy's kernel that waits for nothing: what its waiting costs. Not a scan.
     Bound,
+}
+
+impl Kind {
+    /// Whether it does nothing of what is measured, but less.
+    pub const fn is_floor(self) -> bool {
+        matches!(self, Self::Copy | Self::Reading)
+    }
 }
 
 /// What is measured against each other.
@@ -88,6 +97,8 @@ pub enum Subject {
     Bound { strategy: Strategy, mode: Mode, config: ScanConfig },
     /// A scan of another library.
     Peer { name: String, mode: Mode },
+    /// A reduction of another library over the one input.
+    Reading { name: String },
     /// The driver's copy on the device.
     Memcpy,
     /// A copy kernel with accesses of 16 bytes.
@@ -120,7 +131,7 @@ impl Subject {
             Self::Scan { strategy, .. } => strategy.name().to_owned(),
             Self::Bound { strategy, .. } => bound_name(strategy.name()),
             Self::Auto { .. } => StrategyChoice::Auto.name().to_owned(),
-            Self::Peer { name, .. } => name.clone(),
+            Self::Peer { name, .. } | Self::Reading { name } => name.clone(),
             Self::Memcpy => "memcpy".to_owned(),
             Self::Copy16 => "copy-16-byte".to_owned(),
             Self::Copy16Again => "copy-16-byte-again".to_owned(),
@@ -138,6 +149,7 @@ impl Subject {
             Self::Scan { .. } | Self::Auto { .. } => Kind::Strategy,
             Self::Bound { .. } => Kind::Bound,
             Self::Peer { .. } => Kind::Peer,
+            Self::Reading { .. } => Kind::Reading,
             _ => Kind::Copy,
         }
     }

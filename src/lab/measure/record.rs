@@ -466,7 +466,7 @@ impl SweepRow {
         let is_known = match self.kind {
             Kind::Strategy => is_named(str::to_owned),
             Kind::Bound => is_named(bound_name),
-            Kind::Peer | Kind::Copy => true,
+            Kind::Peer | Kind::Copy | Kind::Reading => true,
         };
         if !is_known {
             return Some(format!("there is no strategy '{}'", self.subject));
@@ -474,8 +474,8 @@ impl SweepRow {
         if self.chosen_strategy.is_some() != (self.subject == StrategyChoice::Auto.name()) {
             return Some("auto comes to a strategy, and nothing else does".to_owned());
         }
-        // Of a copy what is copied counts as the elements that it stands beside.
-        let compared = if self.kind == Kind::Copy { self.n } else { workload.output_elements(self.n) };
+        // Of a copy or reading what is moved counts as the elements that it stands beside.
+        let compared = if self.kind.is_floor() { self.n } else { workload.output_elements(self.n) };
         match self.status {
             Status::Measured if self.verification != Some(Verification::right(compared)) => {
                 Some(format!("it is called measured, and not all of its {compared} elements were found right"))

@@ -1,4 +1,4 @@
-//! The peers: other people's scans of the same arrays, and the copies that are the floor under all of them.
+//! The peers: other people's scans of the same arrays, and the copies and readings that are the floor under all of them.
 //!
 //! They are here so that one timer measures them and us in one run, on one clock, over one input; a figure from
 //! someone else's paper is from someone else's machine. Cargo feature `peers` compiles them in (it needs nvcc, see
@@ -17,6 +17,7 @@
 //! | `…-synchronous` | the same with `par`: allocates, waits and frees in each call, as `thrust::device` does |
 //! | `memcpy` | `cudaMemcpyAsync` from device to device |
 //! | `copy-16-byte` | a kernel that loads and stores 16 bytes a lane |
+//! | `reduction-cub-…` | `cub::DeviceReduce::Sum` over the input as words of 4 bytes: reading alone |
 //!
 //! CUB 3.0.1 is what CUDA 13.0 ships, CUB 3.5.0 the newest. Both are in one binary: each is compiled into a
 //! namespace of its own.
@@ -67,12 +68,23 @@ pub const HOW_TO_ENABLE: &str = "this build has no peers; run scripts/install-cu
 pub struct Peer {
     name: &'static str,
     version: u32,
-    scan: bool,
+    kind: PeerKind,
     capturable: bool,
     variants: Vec<Variant>,
 }
 
-/// What one entry of a peer computes; a copy has one entry for every array.
+/// What a peer does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PeerKind {
+    /// It scans, or does what else a [`Workload`] is.
+    Scan,
+    /// It copies one array into another one of its type, whatever is scanned.
+    Copy,
+    /// It adds up the words of 4 bytes of the one input, modulo 2^32, and stores the sum where the output begins.
+    Reading,
+}
+
+/// What one entry of a peer computes; a copy or reading has one entry for every array.
 #[derive(Debug)]
 struct Variant {
     scan: Option<PeerScan>,
@@ -184,21 +196,21 @@ pub fn all() -> &'static [Peer] {
         for entry in entry::entries() {
             // SAFETY: a string literal in the table's object file.
             let name = unsafe { CStr::from_ptr(entry.name) }.to_str().unwrap_or("?");
-            let scan = entry.kind == entry::KIND_SCAN;
+            let kind = entry::KINDS[entry.kind as usize];
             let variant = Variant { scan: PeerScan::of(entry), entry };
             match peers.iter_mut().find(|peer| peer.name == name) {
                 Some(peer) => peer.variants.push(variant),
                 None => peers.push(Peer {
                     name,
                     version: entry.version,
-                    scan,
+                    kind,
                     capturable: entry.capturable != 0,
                     variants: vec![variant],
                 }),
             }
         }
-        // Scans by library and version, then the copies; the build has the copies first.
-        peers.sort_by_key(|peer| (!peer.scan, peer.name));
+        // Scans by library and version, then the copies and readings; the build has the copies first.
+        peers.sort_by_key(|peer| (peer.kind, peer.name));
         peers
     });
     &PEERS
@@ -227,18 +239,22 @@ impl Peer {
     /// share theirs, `memcpy` has that of the CUDA runtime. `None` for what is this crate's own.
     pub fn library_version(&self) -> Option<(u32, u32, u32)> {
         let version = self.version;
-        match (self.scan, version) {
+        match (self.kind, version) {
             (_, 0) => None,
             // CUB_VERSION is major·100000 + minor·100 + patch, CUDART_VERSION major·1000 + minor·10.
-            (true, _) => Some((version / 100_000, version / 100 % 1000, version % 100)),
-            (false, _) => Some((version / 1000, version % 1000 / 10, 0)),
+            (PeerKind::Copy, _) => Some((version / 1000, version % 1000 / 10, 0)),
+            _ => Some((version / 100_000, version / 100 % 1000, version % 100)),
         }
     }
 
-    /// Whether it scans; the others copy one array into another one of its type, whatever is scanned, and their output is
-    /// their input.
+    /// What it does.
+    pub fn kind(&self) -> PeerKind {
+        self.kind
+    }
+
+    /// Whether it scans.
     pub fn is_scan(&self) -> bool {
-        self.scan
+        self.kind == PeerKind::Scan
     }
 
     /// Whether it may be captured into a CUDA graph. What allocates or waits inside the call may not.
@@ -246,27 +262,33 @@ impl Peer {
         self.capturable
     }
 
-    /// The scans that it has; empty for a copy.
+    /// The scans that it has; empty for a copy or reading.
     pub fn scans(&self) -> impl Iterator<Item = PeerScan> {
         self.variants.iter().filter_map(|variant| variant.scan)
     }
 
-    /// Whether it scans so many elements of this workload in this mode, or copies them.
+    /// Whether it scans so many elements of this workload in this mode, or copies or reads them.
     pub fn supports(&self, workload: impl Into<Workload>, mode: Mode, n: u64) -> bool {
         self.entry(workload.into(), mode, n).is_ok()
     }
 
-    /// The entry for this scan, or for its copy.
+    /// The entry for this scan, or for its copy or reading.
     fn entry(&self, workload: Workload, mode: Mode, n: u64) -> Result<&'static Entry, PeerError> {
         let asked = PeerScan::asked_by(workload, mode);
         let is_one_copied = workload.kind().has_one_input() && workload.input() == workload.element();
-        let is_it = |variant: &&Variant| match variant.scan {
-            Some(scan) => asked == Some(scan),
-            None => !self.scan && is_one_copied,
+        let is_it = |variant: &&Variant| match self.kind {
+            PeerKind::Scan => variant.scan.is_some() && asked == variant.scan,
+            PeerKind::Copy => is_one_copied,
+            PeerKind::Reading => {
+                workload.inputs(n).count() == 1 && (n * self.counted_bytes(workload)).is_multiple_of(4)
+            }
         };
         let entry = self.variants.iter().find(is_it).map(|variant| variant.entry).ok_or_else(|| {
-            let scans: Vec<_> = self.scans().map(|scan| scan.to_string()).collect();
-            let choices = if self.scan { scans.join("; ") } else { String::from("copies of one array of that type") };
+            let choices = match self.kind {
+                PeerKind::Scan => self.scans().map(|scan| scan.to_string()).collect::<Vec<_>>().join("; "),
+                PeerKind::Copy => String::from("copies of one array of that type"),
+                PeerKind::Reading => String::from("readings of one array of whole words of 4 bytes"),
+            };
             PeerError::Unsupported { peer: self.name, workload, mode, choices }
         })?;
         let largest = entry.largest_n / self.counted_bytes(workload);
@@ -277,9 +299,13 @@ impl Peer {
         }
     }
 
-    /// What the entry counts for an element: a scan 1, a copy its bytes.
+    /// What the entry counts for an element: a scan 1, a copy or reading its bytes.
     fn counted_bytes(&self, workload: Workload) -> u64 {
-        if self.scan { 1 } else { workload.element().bytes() as u64 }
+        match self.kind {
+            PeerKind::Scan => 1,
+            PeerKind::Copy => workload.element().bytes() as u64,
+            PeerKind::Reading => workload.input().bytes() as u64,
+        }
     }
 }
 

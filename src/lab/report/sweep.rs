@@ -249,7 +249,7 @@ impl Renderer<'_> {
         let best = family.best_peer(figure);
         let best_ns = |n: u64| best.get(&n).and_then(|row| median(row, figure));
         let is_shown = |row: &SweepRow| {
-            row.kind != Kind::Copy && !row.subject.starts_with("cub-") && is_main(row) && best.contains_key(&row.n)
+            !row.kind.is_floor() && !row.subject.starts_with("cub-") && is_main(row) && best.contains_key(&row.n)
         };
         let speed_up = |row: &SweepRow, nanoseconds: f64| best_ns(row.n).map(|best| best / nanoseconds);
         let mut series = self.lines(family, figure, is_shown, speed_up);
@@ -423,7 +423,7 @@ impl Renderer<'_> {
             let figure = main_figure(n, &rows);
             let mut types: Vec<ElementType> = families.iter().map(|family| family.element).collect();
             types.sort_unstable();
-            let mut subjects = subjects_of(rows.iter().filter(|row| row.kind != Kind::Copy).copied());
+            let mut subjects = subjects_of(rows.iter().filter(|row| !row.kind.is_floor()).copied());
             subjects.retain(|subject| !is_variant(subject));
             // The table says all that there is to say of one.
             if subjects.len() < 2 {

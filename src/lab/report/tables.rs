@@ -330,6 +330,7 @@ const MEDIANS: [Column; 7] = [
     ("cold, % of copy", |row| or_dash(row.cold.as_ref().and_then(percent))),
     ("result", |row| match row.status {
         Status::Measured if row.kind == Kind::Copy => "copied".to_owned(),
+        Status::Measured if row.kind == Kind::Reading => "read".to_owned(),
         Status::Measured => "right".to_owned(),
         Status::Wrong => "WRONG".to_owned(),
         Status::NotLaunchable => format!("not launchable: {}", row.reason.as_deref().unwrap_or("unknown")),

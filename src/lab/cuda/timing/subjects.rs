@@ -227,11 +227,17 @@ impl Preparation<'_> {
                     ..PreparedSubject::new(work, Some(*mode), Some(request), facts)
                 })
             }
-            Subject::Peer { name, mode } => {
+            Subject::Reading { .. } if self.uploaded.is_none() => {
+                let why = "what it reads is made on the host, which the arrays of flat scans are not";
+                Err(NotMeasured::Unsupported(why.to_owned()))
+            }
+            Subject::Peer { .. } | Subject::Reading { .. } => {
+                let (name, mode) = (subject.name(), subject.mode());
                 let unsupported = |error: PeerError| NotMeasured::Unsupported(error.to_string());
-                let peer = peers::by_name(name).map_err(unsupported)?;
+                let peer = peers::by_name(&name).map_err(unsupported)?;
+                let asked = mode.unwrap_or(Mode::Inclusive);
                 let prepared =
-                    peer.prepare(&gpu.stream, point.workload, *mode, point.n).map_err(|error| match error {
+                    peer.prepare(&gpu.stream, point.workload, asked, point.n).map_err(|error| match error {
                         PeerError::Unsupported { .. } | PeerError::TooLarge { .. } | PeerError::Misfit(_) => {
                             unsupported(error)
                         }
@@ -239,11 +245,11 @@ impl Preparation<'_> {
                     })?;
                 let first = || vec![gpu.input.address()];
                 let inputs = self.uploaded.map_or_else(first, |uploaded| uploaded.input_addresses(gpu));
-                let request = prepared.verification_request();
+                let request = mode.map(|_| prepared.verification_request());
                 let work = Work::Peer { peer: Box::new(prepared), inputs };
                 // What may not be captured allocates or waits inside the call.
                 let (is_asynchronous, is_capturable) = (peer.is_capturable(), peer.is_capturable());
-                let subject = PreparedSubject::new(work, Some(*mode), Some(request), SubjectFacts::default());
+                let subject = PreparedSubject::new(work, mode, request, SubjectFacts::default());
                 Ok(PreparedSubject { is_asynchronous, is_capturable, ..subject })
             }
             Subject::Memcpy => without_facts(Work::Memcpy(copied)),

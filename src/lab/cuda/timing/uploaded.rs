@@ -115,6 +115,22 @@ impl Uploaded {
         Ok(verify(request, &self.dataset, &self.output))
     }
 
+    /// Compares what a reading that was waited for has stored with the sum of the input's words.
+    pub(super) fn compare_sum(&self, gpu: &GpuHarness) -> Result<Verification, CudaError> {
+        let words = self.dataset.own_array().chunks_exact(size_of::<u32>()).map(bytemuck::pod_read_unaligned::<u32>);
+        let expected = words.fold(0, u32::wrapping_add);
+        let mut found = [0; size_of::<u32>()];
+        gpu.output.download(0, &mut found, &gpu.stream)?;
+        let found = u32::from_ne_bytes(found);
+        let right = Verification::right(self.n());
+        Ok(if found == expected {
+            right
+        } else {
+            let (expected, actual) = (Some(expected.to_string()), Some(found.to_string()));
+            Verification { mismatches: 1, first_mismatch: Some(0), expected, actual, ..right }
+        })
+    }
+
     /// Elements.
     pub(super) fn n(&self) -> u64 {
         self.dataset.n
