@@ -45,16 +45,18 @@ OPERATORS = ["sum", "product", "min", "max", "and", "or", "xor"]
 MODES = ["inclusive", "exclusive", "inclusive-minus-input"]
 FIGURES = ["cold", "stream", "graph", "latency", "behind", "call", "untracked-call"]
 PROBLEMS = [
-    "flat", "reverse", "reproducible", "rows", "reverse-rows", "columns", "reverse-columns", "by-key", "head-flags",
-    "offsets", "recurrence", "reverse-recurrence", "recurrence-columns", "partition", "reduce-by-key", "totals-first",
-    "select", "unique", "run-length-encode", "nonzero", "sort", "sort-by-half", "sort-pairs", "histogram", "expand", "scatter",
+    "flat", "reverse", "reproducible", "rows", "reverse-rows", "strided-rows", "columns", "reverse-columns", "by-key", "head-flags",
+    "offsets", "recurrence", "reverse-recurrence", "recurrence-columns", "partition", "partition-most", "reduce-by-key",
+    "totals-first", "select", "select-most", "unique", "unique-most", "run-length-encode", "nonzero", "sort", "sort-by-half",
+    "sort-pairs", "histogram", "expand", "scatter",
 ]
 RECURRENCES = {"recurrence", "reverse-recurrence", "recurrence-columns"}
-LINES = {"rows": "rows", "reverse-rows": "rows", "columns": "columns", "reverse-columns": "columns",
+LINES = {"rows": "rows", "reverse-rows": "rows", "strided-rows": "strided rows", "columns": "columns", "reverse-columns": "columns",
          "recurrence": "rows", "reverse-recurrence": "rows", "recurrence-columns": "columns"}
-WITH_OPERATOR = {"flat", "reverse", "reproducible", "rows", "reverse-rows", "columns", "reverse-columns", "by-key",
+WITH_OPERATOR = {"flat", "reverse", "reproducible", "rows", "reverse-rows", "strided-rows", "columns", "reverse-columns", "by-key",
                  "head-flags", "offsets", "reduce-by-key", "totals-first"}
 BY_VALUES = {"select", "unique", "run-length-encode", "nonzero"}
+BY_MOST_VALUES = {"select-most", "unique-most"}
 STOPS = {
     "noise": "noise criterion met", "plateau": "plateau", "two-peaks": "two peaks, the median between them",
     "maximum-samples": "maximum of samples, noise criterion not met", "time-out-too-few": "time-out: too few samples",
@@ -615,9 +617,11 @@ def scan_text(row):
         segments = f", {LINES[kind]} of {row.segment}"
     elif kind in BY_VALUES:
         segments = f", one of {row.segment}"
+    elif kind in BY_MOST_VALUES:
+        segments = f", all but one of {row.segment}"
     else:
         segments = {"by-key": ", by key in runs of {}", "reduce-by-key": ", by key in runs of {}",
-                    "totals-first": ", by key in runs of {}", "partition": ", by flags {} apart",
+                    "totals-first": ", by key in runs of {}", "partition": ", by flags {} apart", "partition-most": ", by flags, gaps {} apart",
                     "head-flags": ", by head flags {} apart"}.get(kind, ", by offsets in segments of {}").format(row.segment)
     return how + scan + totals + of + segments
 

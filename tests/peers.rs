@@ -146,7 +146,17 @@ mod with_peers {
         let found: Vec<ProblemKind> = ProblemKind::ALL.iter().copied().filter(|&kind| has(kind)).collect();
         let names: Vec<&str> = found.iter().map(|kind| kind.name()).collect();
         let of_scans = ["flat", "reverse", "rows", "by-key", "offsets", "recurrence", "reverse-recurrence"];
-        let by_rank = ["partition", "reduce-by-key", "select", "unique", "run-length-encode", "nonzero"];
+        let by_rank = [
+            "partition",
+            "partition-most",
+            "reduce-by-key",
+            "select",
+            "select-most",
+            "unique",
+            "unique-most",
+            "run-length-encode",
+            "nonzero",
+        ];
         let no_scans = ["sort", "sort-by-half", "sort-pairs", "histogram"];
         assert_eq!(names, [&of_scans[..], &by_rank, &no_scans].concat());
     }

@@ -39,7 +39,7 @@ fn figure(nanoseconds: f64) -> FigureRecord {
 fn factor(row: &SweepRow) -> f64 {
     match row.kind {
         Kind::Copy if row.subject == "memcpy" => 0.9,
-        Kind::Copy => 1.0,
+        Kind::Copy | Kind::Reading => 1.0,
         Kind::Bound => 0.98,
         Kind::Strategy => 0.99,
         Kind::Peer => 4.0,

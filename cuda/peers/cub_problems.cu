@@ -289,9 +289,15 @@ struct WithoutOperator {
   using Element = Number;
 };
 
+// Where most are kept, calls are the same, and arrays are others.
+template <typename Call>
+struct Most : Call {
+  static constexpr const char *PROBLEM = Call::PROBLEM_OF_MOST;
+};
+
 template <typename Number>
 struct Select : WithoutOperator<Number> {
-  static constexpr const char *PROBLEM = "select";
+  static constexpr const char *PROBLEM = "select", *PROBLEM_OF_MOST = "select-most";
 
   // Below the middle of the type's range, as the lab selects.
   struct BelowMiddle {
@@ -312,7 +318,7 @@ struct Select : WithoutOperator<Number> {
 // The others stand behind in reverse order, as in the lab.
 template <typename Number>
 struct Partition : WithoutOperator<Number> {
-  static constexpr const char *PROBLEM = "partition";
+  static constexpr const char *PROBLEM = "partition", *PROBLEM_OF_MOST = "partition-most";
 
   template <Mode>
   static cudaError_t call(const Run &run) {
@@ -326,7 +332,7 @@ struct Partition : WithoutOperator<Number> {
 
 template <typename Number>
 struct Unique : WithoutOperator<Number> {
-  static constexpr const char *PROBLEM = "unique";
+  static constexpr const char *PROBLEM = "unique", *PROBLEM_OF_MOST = "unique-most";
 
   template <Mode>
   static cudaError_t call(const Run &run) {
@@ -538,6 +544,10 @@ using Peers = Table<
   InclusiveAlone<Select<std::uint8_t>, Select<std::uint16_t>, Select<std::int32_t>, Select<std::int64_t>,
                  Partition<std::uint8_t>, Partition<std::uint16_t>, Partition<std::int32_t>, Partition<std::int64_t>,
                  Unique<std::uint8_t>, Unique<std::uint16_t>, Unique<std::int32_t>, Unique<std::int64_t>,
+                 Most<Select<std::uint8_t>>, Most<Select<std::uint16_t>>, Most<Select<std::int32_t>>,
+                 Most<Select<std::int64_t>>, Most<Partition<std::uint8_t>>, Most<Partition<std::uint16_t>>,
+                 Most<Partition<std::int32_t>>, Most<Partition<std::int64_t>>, Most<Unique<std::uint8_t>>,
+                 Most<Unique<std::uint16_t>>, Most<Unique<std::int32_t>>, Most<Unique<std::int64_t>>,
                  ReduceByKey<std::int32_t>, ReduceByKey<float>, RunLengthEncode<std::uint32_t>,
                  RunLengthEncode<std::int32_t>, RunLengthEncode<std::int64_t>, NonZero<std::uint8_t>,
                  NonZero<std::int32_t>, Sort<std::uint8_t, false>, Sort<std::uint16_t, false>,

@@ -11,7 +11,7 @@ use crate::element::{Distribution, ElementType, Instance, Operator};
 use crate::lab::arrays::FILLING;
 use crate::lab::order::Order;
 use crate::lab::workers;
-use crate::lab::workload::{Bits, Kept, ProblemKind, Ranks, Telling, Workload};
+use crate::lab::workload::{Bits, Kept, ProblemKind, Ranks, Share, Telling, Workload};
 use crate::strategy::Mode;
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -204,20 +204,17 @@ impl Dataset {
         let telling = match (workload.telling(), workload.segment_elements(), workload.inputs(n).next()) {
             (Some(Telling::Offsets), _, Some(offsets)) => draw_offsets(offsets, n, random()),
             (Some(Telling::Places), ..) => draw_places(n, random()),
-            (Some(telling), Some(run), _) => runs(telling == Telling::Keys, n as usize, run, random()),
+            (Some(telling), Some(run), _) => runs(telling == Telling::Keys, workload.share(), n as usize, run, random()),
             _ => Vec::new(),
         };
-        match (workload.ranks(), workload.segment_elements()) {
-            (Some(Ranks::Kept(Kept::BelowMiddle)), Some(run)) => {
-                put_below_middle(element, &runs(false, n as usize, run, random()), &mut input);
+        if let (Some(Ranks::Kept(kept)), Some(run)) = (workload.ranks(), workload.segment_elements()) {
+            let runs = |are_keys| runs(are_keys, workload.share(), n as usize, run, random());
+            match kept {
+                Kept::BelowMiddle => put_below_middle(element, &runs(false), &mut input),
+                Kept::NonZero => put_zeros(element, &runs(false), &mut input),
+                Kept::RunBegins => input = converted(&runs(true), ElementType::U32, element).into_owned(),
+                Kept::Flagged | Kept::RunEnds => {}
             }
-            (Some(Ranks::Kept(Kept::NonZero)), Some(run)) => {
-                put_zeros(element, &runs(false, n as usize, run, random()), &mut input);
-            }
-            (Some(Ranks::Kept(Kept::RunBegins)), Some(run)) => {
-                input = converted(&runs(true, n as usize, run, random()), ElementType::U32, element).into_owned();
-            }
-            _ => {}
         }
         input.truncate(workload.own_elements(n) as usize * element.bytes());
         let numbers = if is_whole { "random whole numbers" } else { "random" };
@@ -688,7 +685,7 @@ fn ranked(workload: Workload, kept: Kept, order: Order<'_>, [input, telling]: [&
         }
     };
     if workload.drops_others() {
-        let mut places: Vec<u64> = (0..n as u64).filter(is_kept).collect();
+        let mut places: Vec<u64> = (0..n as u64).into_par_iter().filter(is_kept).collect();
         if workload.has_run_lengths() {
             let kept = places.len();
             places.resize(n, NOWHERE);
@@ -697,8 +694,9 @@ fn ranked(workload: Workload, kept: Kept, order: Order<'_>, [input, telling]: [&
         }
         return places;
     }
-    let (mut places, others): (Vec<u64>, Vec<u64>) = (0..n as u64).partition(is_kept);
-    places.extend(others.into_iter().rev());
+    let mut places: Vec<u64> = (0..n as u64).into_par_iter().filter(is_kept).collect();
+    let from_the_last = (0..n).into_par_iter().rev().map(|place| place as u64);
+    places.par_extend(from_the_last.filter(|place| !is_kept(place)));
     places
 }
 
@@ -779,7 +777,7 @@ fn has_sign(element: ElementType) -> bool {
 
 /// Puts the numbers with a flag below the middle of their type's range, and the others above.
 fn put_below_middle(element: ElementType, flags: &[u8], array: &mut [u8]) {
-    for (number, &flag) in array.chunks_exact_mut(element.bytes()).zip(flags) {
+    array.par_chunks_exact_mut(element.bytes()).zip(flags).for_each(|(number, &flag)| {
         let is_below = flag != 0;
         if let (Some(float), true) = (element.float(), is_below) {
             // Zero with a sign is not below zero.
@@ -789,12 +787,12 @@ fn put_below_middle(element: ElementType, flags: &[u8], array: &mut [u8]) {
         }
         let highest = &mut number[element.bytes() - 1];
         *highest = *highest & 0x7f | if is_below == has_sign(element) { 0x80 } else { 0 };
-    }
+    });
 }
 
 /// Leaves the numbers with a flag other than 0, and makes the others 0.
 fn put_zeros(element: ElementType, flags: &[u8], array: &mut [u8]) {
-    for (number, &flag) in array.chunks_exact_mut(element.bytes()).zip(flags) {
+    array.par_chunks_exact_mut(element.bytes()).zip(flags).for_each(|(number, &flag)| {
         if flag == 0 {
             number.fill(0);
         } else if is_zero(element, number) {
@@ -803,7 +801,7 @@ fn put_zeros(element: ElementType, flags: &[u8], array: &mut [u8]) {
                 None => number[0] = 1,
             }
         }
-    }
+    });
 }
 
 fn is_zero(element: ElementType, number: &[u8]) -> bool {
@@ -862,8 +860,18 @@ fn draw_offsets((element, count): (ElementType, u64), n: u64, mut random: Pcg64M
     offsets
 }
 
-/// Keys of runs, or a flag that is not 0 where one begins.
-fn runs(are_keys: bool, n: usize, run: u64, mut random: Pcg64Mcg) -> Vec<u8> {
+/// Keys of runs, or a flag that is not 0 where one begins: of `run` elements on average, or of 1 where those flags are turned.
+fn runs(are_keys: bool, share: Share, n: usize, run: u64, mut random: Pcg64Mcg) -> Vec<u8> {
+    if share == Share::AllButOne {
+        let mut flags = runs(false, Share::One, n, run, random);
+        flags.iter_mut().for_each(|flag| *flag = u8::from(*flag == 0));
+        let mut key = 0_u32;
+        let mut next = |flag: u8| {
+            key = (key + u32::from(flag)) % 4;
+            key.to_le_bytes()
+        };
+        return if are_keys { flags.into_iter().flat_map(&mut next).collect() } else { flags };
+    }
     let mut telling = vec![0; if are_keys { 4 * n } else { n }];
     let (mut place, mut key) = (0, 0_u32);
     while place < n {

@@ -34,7 +34,7 @@ impl<'a> Order<'a> {
         let side_by_side = workload.side_by_side(n) as usize;
         let anew = match (workload.telling(), workload.line_elements()) {
             (Some(Telling::Keys), _) => Anew::Keys(telling),
-            (Some(Telling::Flags), _) => Anew::Flags(telling),
+            (Some(Telling::Flags | Telling::Gaps), _) => Anew::Flags(telling),
             (Some(Telling::Offsets), _) => Anew::Borders(telling),
             (Some(Telling::Places), _) => Anew::Never,
             (None, Some(elements)) if side_by_side == 1 => Anew::Every(usize::try_from(elements).unwrap_or(usize::MAX)),

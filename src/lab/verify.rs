@@ -17,6 +17,7 @@ use crate::lab::order::Order;
 use crate::lab::workers;
 use crate::strategy::Rounding;
 use crate::strategy::plan::ScanRequest;
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
@@ -110,7 +111,7 @@ pub fn verify(request: &ScanRequest, dataset: &Dataset, output: &[u8]) -> Verifi
         }
     }
     let untouched = output.get(stored * element_bytes..found.min(n) * element_bytes).unwrap_or_default();
-    if untouched.iter().any(|&byte| byte != FILLING) {
+    if untouched.par_iter().any(|&byte| byte != FILLING) {
         for (behind, bytes) in untouched.chunks_exact(element_bytes).enumerate() {
             let is_written = bytes.iter().any(|&byte| byte != FILLING);
             let verdict = if is_written { Verdict::Wrong } else { Verdict::Right };

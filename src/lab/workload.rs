@@ -97,8 +97,15 @@ enum Anew {
     EachRowIfShaped,
     /// Wherever an array tells.
     ToldBy(Telling),
-    /// Nowhere; but it is chosen how far apart, on average, elements lie that the array's own values say are kept.
-    ByValues,
+    /// Nowhere; but it is chosen how far apart, on average, elements lie that the array's own values say are kept, or are not.
+    ByValues(Share),
+}
+
+/// How many are kept of as many elements as are chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Share {
+    One,
+    AllButOne,
 }
 
 /// A row or a column of a matrix.
@@ -132,7 +139,7 @@ impl Row {
         match self.anew {
             Anew::Each(line) => Some(line),
             Anew::EachStrided | Anew::EachRowIfShaped => Some(Line::Row),
-            Anew::Never | Anew::ToldBy(_) | Anew::ByValues => None,
+            Anew::Never | Anew::ToldBy(_) | Anew::ByValues(_) => None,
         }
     }
 }
@@ -149,6 +156,7 @@ macro_rules! problems {
         impl ProblemKind {
             const fn row(self) -> Row {
                 use Anew::{ByValues, Each, EachRowIfShaped, EachStrided, Never, ToldBy};
+                use Share::{AllButOne, One};
                 use Stored::{All, Counted, First, Only, Repeated, Scattered, Sorted, SortedPairs};
                 match self {
                     $(Self::$name => Row {
@@ -194,18 +202,24 @@ problems! {
     RecurrenceColumns = "recurrence-columns": AsRecurrence, Each(Line::Column), All, reversed: false;
     /// Elements with a flag in front, in their order, and the others behind them from the last place on.
     Partition = "partition": Nothing, ToldBy(Telling::Flags), First(Kept::Flagged), reversed: false;
+    /// The same, where most have a flag.
+    PartitionMost = "partition-most": Nothing, ToldBy(Telling::Gaps), First(Kept::Flagged), reversed: false;
     /// The totals of runs of equal neighbouring keys, in their order.
     ReduceByKey = "reduce-by-key": ByOperator, ToldBy(Telling::Keys), Only(Kept::RunEnds), reversed: false;
     /// The same in front, and what leads to the totals behind them from the last place on.
     TotalsFirst = "totals-first": ByOperator, ToldBy(Telling::Keys), First(Kept::RunEnds), reversed: false;
     /// The elements below the middle of their type's range, in their order.
-    Select = "select": Nothing, ByValues, Only(Kept::BelowMiddle), reversed: false;
+    Select = "select": Nothing, ByValues(One), Only(Kept::BelowMiddle), reversed: false;
+    /// The same, where most are below it.
+    SelectMost = "select-most": Nothing, ByValues(AllButOne), Only(Kept::BelowMiddle), reversed: false;
     /// The first of each run of equal neighbours.
-    Unique = "unique": Nothing, ByValues, Only(Kept::RunBegins), reversed: false;
+    Unique = "unique": Nothing, ByValues(One), Only(Kept::RunBegins), reversed: false;
+    /// The same, where most differ from the one before.
+    UniqueMost = "unique-most": Nothing, ByValues(AllButOne), Only(Kept::RunBegins), reversed: false;
     /// Each run of equal neighbours: what its elements are, and how many there are of them in numbers of the same type.
-    RunLengthEncode = "run-length-encode": RunLengths, ByValues, Only(Kept::RunBegins), reversed: false;
+    RunLengthEncode = "run-length-encode": RunLengths, ByValues(One), Only(Kept::RunBegins), reversed: false;
     /// The places of the elements that are not 0, in numbers of 8 bytes.
-    NonZero = "nonzero": Places, ByValues, Only(Kept::NonZero), reversed: false;
+    NonZero = "nonzero": Places, ByValues(One), Only(Kept::NonZero), reversed: false;
     /// All in order.
     Sort = "sort": Nothing, Never, Sorted(Bits::All), reversed: false;
     /// All in the order of the upper half of their bits, and where that is equal in the order in which they stand.
@@ -254,7 +268,7 @@ impl ProblemKind {
     pub const fn has_runs(self) -> bool {
         match self.row().anew {
             Anew::ToldBy(telling) => !matches!(telling, Telling::Places),
-            Anew::ByValues => true,
+            Anew::ByValues(_) => true,
             Anew::Never | Anew::Each(_) | Anew::EachStrided | Anew::EachRowIfShaped => false,
         }
     }
@@ -474,7 +488,7 @@ impl Workload {
                 Segments::Rows { have_states: false }
             }
             (Anew::ToldBy(telling), Some(_)) if stored == Stored::All => telling.segments(),
-            (Anew::ToldBy(Telling::Keys | Telling::Flags | Telling::Offsets) | Anew::ByValues, Some(_)) => {
+            (Anew::ToldBy(Telling::Keys | Telling::Flags | Telling::Gaps | Telling::Offsets) | Anew::ByValues(_), Some(_)) => {
                 Segments::One
             }
             (_, length) => return Err(NoSuchWorkload::Segments { kind, is_missing: length.is_none() }),
@@ -613,6 +627,15 @@ impl Workload {
         self.ranks().is_some()
     }
 
+    /// How many are kept of as many elements as a segment has.
+    pub(crate) const fn share(self) -> Share {
+        match self.kind.row().anew {
+            Anew::ByValues(share) => share,
+            Anew::ToldBy(Telling::Gaps) => Share::AllButOne,
+            _ => Share::One,
+        }
+    }
+
     /// What says which rank that is.
     pub(crate) const fn ranks(self) -> Option<Ranks> {
         match self.kind.row().stored {
@@ -723,7 +746,7 @@ impl Workload {
     pub(crate) const fn telling(self) -> Option<Telling> {
         match self.kind.row().anew {
             Anew::ToldBy(telling) => Some(telling),
-            Anew::Never | Anew::Each(_) | Anew::EachStrided | Anew::EachRowIfShaped | Anew::ByValues => None,
+            Anew::Never | Anew::Each(_) | Anew::EachStrided | Anew::EachRowIfShaped | Anew::ByValues(_) => None,
         }
     }
 
@@ -867,6 +890,8 @@ pub(crate) enum Telling {
     Keys,
     /// An array of flags.
     Flags,
+    /// An array of flags of which most are not 0.
+    Gaps,
     /// An array of offsets, shorter than the others.
     Offsets,
     /// An array of the places that elements go to: all that there are, each once.
@@ -878,7 +903,7 @@ impl Telling {
     const fn segments(self) -> Segments {
         match self {
             Self::Keys => Segments::Keys(KEY),
-            Self::Flags => Segments::HeadFlags,
+            Self::Flags | Self::Gaps => Segments::HeadFlags,
             Self::Offsets => Segments::Offsets,
             Self::Places => Segments::One,
         }
@@ -948,10 +973,12 @@ impl fmt::Display for Workload {
             (Anew::ToldBy(Telling::Keys), Some(run)) => format!(", by key in runs of {run}"),
             (Anew::ToldBy(Telling::Flags), Some(run)) if self.is_by_rank() => format!(", by flags {run} apart"),
             (Anew::ToldBy(Telling::Flags), Some(run)) => format!(", by head flags {run} apart"),
+            (Anew::ToldBy(Telling::Gaps), Some(run)) => format!(", by flags, gaps {run} apart"),
             (Anew::ToldBy(Telling::Offsets | Telling::Places), Some(run)) => {
                 format!(", by offsets in segments of {run}")
             }
-            (Anew::ByValues, Some(run)) => format!(", one of {run}"),
+            (Anew::ByValues(Share::One), Some(run)) => format!(", one of {run}"),
+            (Anew::ByValues(Share::AllButOne), Some(run)) => format!(", all but one of {run}"),
         };
         formatter.pad(&format!("{how}{scan}{totals}{of}{segments}"))
     }
