@@ -188,6 +188,12 @@ struct shared_slots {
     }
   }
 
+  DEVICE void pass_if(u32 pass) {
+    asm("{ .reg .pred is_passed; setp.ne.u32 is_passed, %1, 0; @is_passed add.u32 %0, %0, %2; }"
+        : "+r"(next)
+        : "r"(pass), "n"(sizeof(T)));
+  }
+
  private:
   struct words_of {
     u32 low = 0;

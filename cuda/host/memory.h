@@ -314,6 +314,7 @@ struct shared_slots {
     if (put != 0 && next >= begin && next < begin + count) shared_store(*next, value, where);
     if (put != 0) next += step;
   }
+  DEVICE void pass_if(u32 pass) { next += pass != 0 ? 1 : 0; }
 };
 
 template <class T>

@@ -88,6 +88,7 @@ struct staged_outputs {
     DEVICE void put_if(u32, elements<>) {}
     template <int step>
     DEVICE void put_if(u32, elements<>, const staged_outputs&, u32) {}
+    DEVICE void pass_if(u32) {}
   };
   DEVICE slots from_slot(u32) const { return {}; }
   DEVICE void store(u32, u32) const {}
@@ -122,7 +123,12 @@ struct staged_outputs<number, First, Rest...> {
       first.template put_if<step>(put, items.first);
       rest.template put_if<step>(put, items.rest);
     }
-    // The same, passing by what is not among the first `count` slots.
+    // Goes on to the next one.
+    DEVICE void pass_if(u32 pass) {
+      first.pass_if(pass);
+      rest.pass_if(pass);
+    }
+    // The same as `put_if`, passing by what is not among the first `count` slots.
     template <int step>
     DEVICE void put_if(u32 put, const elements<First, Rest...>& items, const staged_outputs& all, u32 count) {
       first.template put_if<step>(put, items.first, all.staged, count);
@@ -238,7 +244,8 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
     const u32 warps = tile.config.block_threads / LOOKBACK_WARP_LANES;
     const u32 bytes = Stage::bytes(stage.tile_elements) / warps / LOOKBACK_VECTOR_BYTES * LOOKBACK_VECTOR_BYTES;
     const room_of_warp room = {stage.stage + warp_index() * bytes, bytes};
-    store_arrays<0, false>(tile, launch, room, tile.items.kept, [](u64 kept_before, i64) { return kept_before; });
+    constexpr direction to = Own::has_groups ? with_groups : upward;
+    store_arrays<0, to>(tile, launch, room, tile.items.kept, [](u64 kept_before, i64) { return kept_before; });
     if constexpr (Own::others != others_are_dropped) {
       constexpr bool are_behind = Own::others == others_are_behind;
       auto others = tile.items.kept;
@@ -248,7 +255,7 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
           if (index < 0 || static_cast<u64>(index) >= launch.n) others.clear(item);
         });
       }
-      store_arrays<are_behind ? 0 : count_of<outputs>::value, are_behind>(
+      store_arrays<are_behind ? 0 : count_of<outputs>::value, are_behind ? downward : upward>(
           tile, launch, room, others, [](u64 kept_before, i64 index) { return others_before(kept_before, index); });
     }
     store_count(tile, launch);
@@ -308,12 +315,11 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
       return;
     }
     if (tile.lies_within(launch.n - 1)) return;
-    // Of groups as many as have begun: the last one ends with the array.
     each_row(tile, [&](auto access, u32 row, i64 first_index) {
       constexpr u32 width = decltype(access)::value;
       const i64 last = static_cast<i64>(launch.n) - 1;
       if (first_index > last || last - first_index >= static_cast<int>(width)) return;
-      store(tile.items.template kept_before<width>(row, false) + count_bits(tile.items.kept.template of_row<width>(row * width)));
+      store(tile.items.template count_through<width>(row));
     });
   }
 
@@ -342,25 +348,61 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
     return found;
   }
 
-  // Outputs from `number` on of those items. `is_backward`: from the array's end on.
-  template <u32 number, bool is_backward, class Tile, class Bits, class Before>
+  // The same of what is kept of groups, whose ranks are those of the groups.
+  template <class Tile>
+  DEVICE static stretch stretch_of_groups(const Tile& tile) {
+    stretch found = {0, 0};
+    with_run_elements<input_type>(tile.config, [&](auto access) {
+      constexpr u32 width = decltype(access)::value;
+      LOOKBACK_UNROLL
+      for (u32 row = 0; row < tile.config.vt / width; ++row) {
+        const u32 kept = tile.items.kept.template of_row<width>(row * width);
+        const u32 lanes = ballot(kept != 0);
+        if (lanes == 0) continue;
+        const auto begun_at = [&](u32 item) { return static_cast<u64>(tile.items.template begun_through<width>(row, item)); };
+        const u64 begin = shuffle_index(kept == 0 ? 0 : begun_at(lowest_set_bit(kept)) - 1, lowest_set_bit(lanes));
+        const u64 end = shuffle_index(kept == 0 ? 0 : begun_at(31 - leading_zeros(kept)), 31 - leading_zeros(lanes));
+        if (found.count == 0) found.first = begin;
+        found.count = static_cast<u32>(end - found.first);
+      }
+    });
+    return found;
+  }
+
+  // How a lane goes on to the slot of the next item: behind each, to the next or to the one before, or with each group that begins.
+  enum direction : int { upward = 1, downward = -1, with_groups = 0 };
+
+  // Outputs from `number` on of those items; downwards from the array's end on.
+  template <u32 number, direction to, class Tile, class Bits, class Before>
   DEVICE static void store_arrays(const Tile& tile, const lookback_launch& launch, room_of_warp room, const Bits& stored, Before before) {
-    const stretch ranks = stretch_of(tile, launch, stored, before);
-    const u64 first = is_backward ? launch.n - ranks.first - ranks.count : ranks.first;
+    stretch ranks;
+    if constexpr (to == with_groups) {
+      ranks = stretch_of_groups(tile);
+    } else {
+      ranks = stretch_of(tile, launch, stored, before);
+    }
+    const u64 first = to == downward ? launch.n - ranks.first - ranks.count : ranks.first;
     const auto item_of = [&](u32 item, i64 index, state_type state) { return stored_of(tile, launch, item, index, state); };
-    // Calls `body` with each item, its bit, what is stored of it, and the slots that its row puts into, from `from` on.
+    // Calls `put` with the slots of a row, from `from` on, each item's bit, and what is stored of it.
     const auto put_all = [&](const auto& staged, u32 from, auto what_of, auto put) {
       each_row(tile, [&](auto access, u32 row, i64 first_index) {
         constexpr u32 width = decltype(access)::value;
-        const u32 slot = static_cast<u32>(stored_before<width>(tile, launch, row, before) - ranks.first);
-        auto slots = staged.from_slot((is_backward ? ranks.count - 1 - slot : slot) - from);
+        u32 slot;
+        if constexpr (to == with_groups) {
+          slot = static_cast<u32>(tile.items.before[row] - 1 - ranks.first);
+        } else {
+          slot = static_cast<u32>(stored_before<width>(tile, launch, row, before) - ranks.first);
+        }
+        auto slots = staged.from_slot((to == downward ? ranks.count - 1 - slot : slot) - from);
         tile.items.template each_of_row<width>(row, first_index, [&](u32 j, state_type state, u64) {
-          const u32 bit = stored.bit(row * width + j);
-          if (bit != 0 || lanes_wait_for_each_other) put(slots, bit, what_of(row * width + j, first_index + static_cast<int>(j), state));
+          const u32 i = row * width + j;
+          if constexpr (to == with_groups) slots.pass_if(tile.items.begins.bit(i));
+          const u32 bit = stored.bit(i);
+          if (bit != 0 || lanes_wait_for_each_other) put(slots, bit, what_of(i, first_index + static_cast<int>(j), state));
         });
       });
     };
-    store_each<number, is_backward ? -1 : 1>(static_cast<outputs*>(nullptr), launch, room, {first, ranks.count}, put_all, item_of);
+    store_each<number, to>(static_cast<outputs*>(nullptr), launch, room, {first, ranks.count}, put_all, item_of);
   }
 
   template <u32 number, int step, class... Anything>

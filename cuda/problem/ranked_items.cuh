@@ -165,6 +165,10 @@ struct ranked_elements {
   // How many are kept before a row, which may begin behind the last element.
   template <u32 width>
   DEVICE Count kept_before(u32 row, bool) const { return before[row]; }
+
+  // How many there are up to its last item.
+  template <u32 width>
+  DEVICE Count count_through(u32 row) const { return before[row] + static_cast<Count>(count_bits(kept.template of_row<width>(row * width))); }
 };
 
 // Kept elements count for themselves: a count is a state.
@@ -200,8 +204,11 @@ struct ranked_items : ranked_elements<Problem, typename Problem::state_type, cap
   DEVICE T state_of_kept(u32 row, long long, u32 number, u32, u32) const { return before[row] + number + 1; }
 };
 
-// Groups count, of each of which one element is kept, the last one. A row is scanned by itself: what stands left of it belongs to its
-// items in front of the first one that begins a group.
+// Of a row's bits those up to an item.
+DEVICE u32 bits_up_to(u32 bits, u32 item) { return bits & ((2u << item) - 1); }
+
+// Groups count, of each of which one element is kept. A row is scanned by itself: what stands left of it belongs to its items in front
+// of the first one that begins a group.
 template <class Problem, u32 capacity, u32 most_few>
 struct ranked_items<Problem, capacity, true, false, most_few> : ranked_elements<Problem, decltype(Problem::state_type::groups), capacity, 0> {
   using T = typename Problem::state_type;
@@ -237,23 +244,31 @@ struct ranked_items<Problem, capacity, true, false, most_few> : ranked_elements<
     }
   }
 
-  // The group of the first item has not ended, if there is such a one.
+  // Of groups whose last one is kept: that of the first item has not ended, if there is such a one.
   template <u32 width>
   DEVICE Count kept_before(u32 row, bool is_behind) const {
     const Count begun = before[row] + (begins.get(row * width) ? 1 : 0);
     return begun == 0 || is_behind ? begun : begun - 1;
   }
 
+  template <u32 width>
+  DEVICE Count count_through(u32 row) const { return begun_through<width>(row, width - 1); }
+
+  // How many began up to an item.
+  template <u32 width>
+  DEVICE Count begun_through(u32 row, u32 item) const {
+    return before[row] + static_cast<Count>(count_bits(bits_up_to(begins.template of_row<width>(row * width), item)));
+  }
+
+  // Before an item those are kept whose groups began before its own.
   template <u32 width, class Body>
   DEVICE void each_of_row(u32 row, long long, Body body) const {
     Count begun = before[row];
-    Count ended = kept_before<width>(row, false);
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) {
       const u32 i = row * width + j;
       begun += begins.get(i) ? 1 : 0;
-      body(j, T{values[i], begun}, ended);
-      ended += kept.get(i) ? 1 : 0;
+      body(j, T{values[i], begun}, begun == 0 ? begun : begun - 1);
     }
   }
 };

@@ -13,6 +13,7 @@ use crate::lab::measure::sampling::Figure;
 use crate::lab::measure::selftest::selftest;
 use crate::lab::measure::stopping::Stop;
 use crate::lab::measure::sweep::{SHIPPED, SweepFile};
+use crate::lab::peers;
 use crate::strategy::StrategyChoice;
 use crate::strategy::tuning::{Gpu, TuningTable};
 use crate::text::{format_size, wrapped};
@@ -309,16 +310,12 @@ fn cost(point: &Point, file: &SweepFile) -> u64 {
     (1000.0 * run::estimate(point, &file.limits).expected_seconds) as u64 + 1
 }
 
-fn peer_names() -> Vec<String> {
-    crate::lab::peers::all().iter().filter(|peer| peer.kind() != crate::lab::peers::PeerKind::Copy).map(|peer| peer.name().to_owned()).collect()
-}
-
 /// The shipped sweeps.
 fn list() -> Result<String, CliError> {
     let mut text = String::from("Shipped sweeps, and how long they take on an H100 with 16 processors beside it:\n\n");
     for (name, _) in SHIPPED {
         let file = SweepFile::open(name)?;
-        let (points, _) = file.points(&peer_names());
+        let (points, _) = file.points(&peers::names());
         let estimate = run::estimate_sweep(&points, &file.limits, 16);
         let (measure, compile) = (in_words(estimate.expected_seconds), in_words(estimate.compile_seconds));
         let purpose = wrapped(&file.purpose, 70).join("\n          ");
@@ -331,7 +328,7 @@ fn list() -> Result<String, CliError> {
 
 /// What a sweep would measure.
 fn describe(file: &SweepFile) -> Result<String, CliError> {
-    let (points, skipped) = file.points_by(&peer_names(), &file.tuning_on(Gpu::H100)?);
+    let (points, skipped) = file.points_by(&peers::names(), &file.tuning_on(Gpu::H100)?);
     let mut text = format!("{}: {}\n\n", file.name, file.purpose);
     for point in &points {
         let estimate = run::estimate(point, &file.limits);

@@ -488,9 +488,10 @@ impl Workload {
                 Segments::Rows { have_states: false }
             }
             (Anew::ToldBy(telling), Some(_)) if stored == Stored::All => telling.segments(),
-            (Anew::ToldBy(Telling::Keys | Telling::Flags | Telling::Gaps | Telling::Offsets) | Anew::ByValues(_), Some(_)) => {
-                Segments::One
-            }
+            (
+                Anew::ToldBy(Telling::Keys | Telling::Flags | Telling::Gaps | Telling::Offsets) | Anew::ByValues(_),
+                Some(_),
+            ) => Segments::One,
             (_, length) => return Err(NoSuchWorkload::Segments { kind, is_missing: length.is_none() }),
         };
         let definition = match (stored, combined) {

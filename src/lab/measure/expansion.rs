@@ -116,7 +116,10 @@ impl SweepFile {
                             if mode == Mode::InclusiveMinusInput || (!is_named && lacks_it) {
                                 continue;
                             }
-                            add(if is_reading(&name) { Subject::Reading { name } } else { Subject::Peer { name, mode } });
+                            add(match is_reading(&name) {
+                                true => Subject::Reading { name },
+                                false => Subject::Peer { name, mode },
+                            });
                         }
                     }
                 }
@@ -190,9 +193,8 @@ impl Group {
 
     fn peer_names(&self, available: &[String], skip: &mut impl FnMut(String, &str)) -> Vec<String> {
         // The copies are subjects of their own at every point, and readings of those that name them.
-        let is_floor = |name: &String| {
-            is_reading(name) || [Subject::Memcpy.name(), Subject::Copy16.name()].contains(name)
-        };
+        let is_floor =
+            |name: &String| is_reading(name) || [Subject::Memcpy.name(), Subject::Copy16.name()].contains(name);
         let mut names: Vec<String> = Vec::new();
         for asked in &self.peers {
             if asked == "all" {

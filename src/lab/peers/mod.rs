@@ -216,6 +216,11 @@ pub fn all() -> &'static [Peer] {
     &PEERS
 }
 
+/// The names by which sweeps ask for peers: of all but the copies, which stand at every point.
+pub(crate) fn names() -> Vec<String> {
+    all().iter().filter(|peer| peer.kind != PeerKind::Copy).map(|peer| peer.name.to_owned()).collect()
+}
+
 /// The peer with this name.
 ///
 /// # Errors

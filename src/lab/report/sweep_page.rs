@@ -199,9 +199,11 @@ fn section(page: &mut String, Part { source, plots, evaluation }: &Part<'_>) {
 
 fn summary(record: &SweepRecord) -> String {
     let count = |status: Status| record.rows.iter().filter(|row| row.status == status).count();
-    let measured = |kind: Kind| record.rows.iter().filter(|row| row.kind == kind && row.status == Status::Measured).count();
+    let measured =
+        |kind: Kind| record.rows.iter().filter(|row| row.kind == kind && row.status == Status::Measured).count();
     let (copies, readings) = (measured(Kind::Copy), measured(Kind::Reading));
-    let floors = if readings == 0 { format!("{copies} copies") } else { format!("{copies} copies and {readings} readings") };
+    let floors =
+        if readings == 0 { format!("{copies} copies") } else { format!("{copies} copies and {readings} readings") };
     let mut text = format!("{} scans and {floors} measured, ", count(Status::Measured) - copies - readings);
     match count(Status::Wrong) {
         0 => text.push_str("every element of each verified in the same run: <span class=\"good\">all right</span>"),

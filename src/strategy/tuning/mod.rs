@@ -740,7 +740,7 @@ mod tests {
             (apart, (1 << 18) + 1, (Strategy::Lookahead, 16, 256)),
             // A thread has no more than 128 bytes of 16 each.
             (totals, 1 << 18, (Strategy::OneWave, 8, 128)),
-            (totals, (1 << 18) + 1, (Strategy::Lookahead, 7, 256)),
+            (totals, (1 << 18) + 1, (Strategy::Lookahead, 7, 192)),
         ] {
             assert_eq!(choose(&hopper, problem, n), expected, "{problem}, {n}");
         }

@@ -39,7 +39,7 @@ use crate::lab::measure::environment::{self, Machine};
 use crate::lab::measure::point::{Point, Subject};
 use crate::lab::measure::run::{Laboratory, NotMeasured, OpenedPoint};
 use crate::lab::measure::sampling::{Figure, Readiness, Sample, Sampler};
-use crate::lab::peers::{self, PeerKind};
+use crate::lab::peers;
 use crate::lab::verify::Verification;
 use crate::strategy::plan::{KernelKey, Plan, ScanRequest};
 use std::collections::{HashMap, HashSet};
@@ -256,7 +256,7 @@ impl Laboratory for GpuLaboratory {
     }
 
     fn peers(&self) -> Vec<String> {
-        peers::all().iter().filter(|peer| peer.kind() != PeerKind::Copy).map(|peer| peer.name().to_owned()).collect()
+        peers::names()
     }
 
     fn compile_ahead(&mut self, points: &[Point]) {
