@@ -19,7 +19,7 @@
 //   void shared_load_vector<W>(const T* p, T (&items)[W])   void shared_store_vector<W>(T* p, const T (&items)[W])
 //   void shared_store_words(T* p, words)       a vector of 16 bytes that is held as words; p aligned to 16
 //   shared_slots<T>{T* next}                   elements that a lane may put one after the other, upwards (`step` 1), downwards (-1) or not (0)
-//     void put_if<step>(u32 put, T value)      goes on where `put` is not 0; on the GPU a lane skips instructions, and there is no branch
+//     void put_if<step>(u32 put, T value)      goes on where `put` is not 0; on the GPU lanes skip instructions by no branch, up to 8 bytes
 //     void pass_if(u32 pass)                   goes on upwards
 //     void put_if<step>(u32 put, T value, const T* begin, u32 count)     the same, but what is not among those is only passed by
 //   void shared_add(u32& where, u32 value)     by any threads at one time: a relaxed atomic addition of block scope

@@ -84,7 +84,7 @@ struct tile {
   // well, and never run.
   template <u32 width>
   DEVICE_CONSTEXPR static bool is_packed() {
-    return items_of<Problem, Config>::are_words && ::lookback::is_packed<Operator, width>();
+    return items_type::are_words && ::lookback::is_packed<Operator, width>();
   }
 
   // Whether the output's vectors have 16 bytes. Then they are never narrower than what its misalignment is counted in.
@@ -111,11 +111,6 @@ struct tile {
   DEVICE bool begins_at_vectors() const { return config.alignment == LOOKBACK_ALIGNMENT_VECTORS; }
 
   DEVICE bool spans_block() const { return config.composition == LOOKBACK_COMPOSITION_BLOCK; }
-
-  // Whether items are scanned before it is known what stands left of the warp. Those that are stored by rank need one scan alone.
-  DEVICE bool is_propagated() const {
-    return !is_by_rank<Problem>() && config.composition == LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE;
-  }
 
   // Elements of a row.
   template <u32 width>
@@ -234,7 +229,9 @@ struct tile {
           if (i >= count) continue;
           lane_prefix[from + i] = from + i == 0 ? prefixes[i] : combine<Operator>(carry, prefixes[i]);
           carry = from + i == 0 ? totals[i] : combine<Operator>(carry, totals[i]);
-          if (is_propagated()) scan_row<width>(from + i, lane_prefix[from + i]);
+          if (config.composition == LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE) {
+            scan_row<width>(from + i, lane_prefix[from + i]);
+          }
         }
       }
     });
@@ -286,15 +283,20 @@ struct tile {
     const T prefix = spans_block() ? tile_prefix : combine<Operator>(tile_prefix, warp_prefix);
     with_run_elements<element_type>(config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
-      if constexpr (!is_by_rank<Problem>()) {
-        if (is_propagated()) {
+      if (config.composition == LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE) {
+        if constexpr (is_by_rank<Problem>()) {
+          LOOKBACK_UNROLL
+          for (u32 row = 0; row < config.vt / width; ++row) items.template propagate<Operator, width>(row, prefix);
+        } else {
           LOOKBACK_UNROLL
           for (u32 i = 0; i < config.vt; ++i) items.set(i, combine<Operator>(prefix, items.get(i)));
-          return;
+        }
+      } else {
+        LOOKBACK_UNROLL
+        for (u32 row = 0; row < config.vt / width; ++row) {
+          scan_row<width>(row, combine<Operator>(prefix, lane_prefix[row]));
         }
       }
-      LOOKBACK_UNROLL
-      for (u32 row = 0; row < config.vt / width; ++row) scan_row<width>(row, combine<Operator>(prefix, lane_prefix[row]));
     });
   }
 
@@ -406,7 +408,7 @@ struct tile {
   // Where segments begin is not asked again behind the last scan of an item.
   DEVICE void set_result(u32 i, T result) {
     if constexpr (are_marked<Problem>()) {
-      if (!is_propagated()) return items.set_value(i, result);
+      if (config.composition != LOOKBACK_COMPOSITION_SCAN_THEN_PROPAGATE) return items.set_value(i, result);
     }
     items.set(i, result);
   }

@@ -169,10 +169,10 @@ struct shared_slots {
   }
 
   template <int step>
-  DEVICE void put_if(u32 put, T value, const T* first, u32 count) {
+  DEVICE void put_if(u32 put, T value, const T* begin_, u32 count) {
     if (put != 0) SHARED_DELAY_POINT(__cvta_shared_to_generic(next));
     const words_of word(value);
-    const u32 begin = address_of(first);
+    const u32 begin = address_of(begin_);
     const u32 bytes = count * static_cast<u32>(sizeof(T));
     if constexpr (sizeof(T) == 1) {
       LOOKBACK_PUT_IF_AMONG("st.shared.b8 [%0], %5;", "r"(word.low));

@@ -424,12 +424,12 @@ DEVICE void count_lookback(u32, u64) {}
 // Bit tricks that both platforms spell differently. `mask` is not 0.
 DEVICE u32 lowest_set_bit(u32 mask) { return __ffs(static_cast<int>(mask)) - 1; }
 
-// Adds the bit at a place. Not as `bits | is_set << place`: of four in a row ptxas 13.0 makes an instruction that takes four
-// predicates at once (P2R), and of several such words some took predicates that were another's. Sums of f32 by key of u32
-// were wrong on an H200.
 // Whether lanes that skip something wait for those that do it: what is cheap had better be done by all of them, without a branch.
 constexpr bool lanes_wait_for_each_other = true;
 
+// Adds the bit at a place. Not as `bits | is_set << place`: of four in a row ptxas 13.0 makes an instruction that takes four
+// predicates at once (P2R), and of several such words some took predicates that were another's. Sums of f32 by key of u32
+// were wrong on an H200.
 DEVICE void set_bit_if(u32& bits, u32 place, bool is_set) {
   asm("{ .reg .pred is_set; setp.ne.u32 is_set, %1, 0; @is_set or.b32 %0, %0, %2; }"
       : "+r"(bits)

@@ -30,6 +30,10 @@ int temporary_bytes(const lookback_peer_size *size, std::size_t *bytes) {
 
 int launch(void *temporary, std::size_t bytes, const void *const *inputs, void *output, const lookback_peer_size *size,
            void *stream) {
+  const auto low_bits = [](const void *address) { return reinterpret_cast<std::uintptr_t>(address) % sizeof(Word); };
+  if (low_bits(inputs[0]) != 0 || low_bits(output) != 0) {
+    return cudaErrorMisalignedAddress;
+  }
   return sum(temporary, bytes, inputs[0], output, size->n, static_cast<cudaStream_t>(stream));
 }
 

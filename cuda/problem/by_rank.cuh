@@ -4,10 +4,12 @@
 // `Own` has, beside what it has there:
 //
 //   bool keeps(u64 i, inputs)                  whether the element of place i is kept
-//   has_groups                                 whether elements are in groups, whose states begin anew, and the last one of each is kept
+//   has_groups                                 whether elements are in groups, whose states begin anew, and one of each is kept
+//   keeps_last                                 whether that is the last one
 //   has_lengths                                whether what is stored of it is told how many elements there are since the one that
 //                                              was kept before, itself included: that is its state then
 //   outputs store(u64 i, value_type, inputs)   what is stored of it
+//   may_store_any                              whether that may be asked of what is not stored, too
 //   others                                     what becomes of the others
 //
 // Source: ranks by a scan, as in the split of Blelloch, "Prefix Sums and Their Applications" (1990), in the one pass of Merrill
@@ -215,23 +217,25 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
     });
   }
 
-  // Each element by itself.
+  // Each element by itself. None is kept where there is none.
   template <class Tile>
   DEVICE static void store_tile(const Tile& tile, const lookback_launch& launch) {
     each_item(tile, [&](u32 item, i64 index, state_type state, u64 kept_before) {
-      if (index < 0 || static_cast<u64>(index) >= launch.n) return;
       if (tile.items.kept.get(item)) {
         store_elements<0>(launch, kept_before, stored_of(tile, launch, item, index, state));
-      } else if constexpr (Own::others == others_are_apart) {
-        store_elements<count_of<outputs>::value>(launch, others_before(kept_before, index), stored_of(tile, launch, item, index, state));
-      } else if constexpr (Own::others == others_are_behind) {
-        store_elements<0>(launch, launch.n - 1 - others_before(kept_before, index), stored_of(tile, launch, item, index, state));
+      } else if constexpr (Own::others != others_are_dropped) {
+        if (index < 0 || static_cast<u64>(index) >= launch.n) return;
+        const u64 others = others_before(kept_before, index);
+        constexpr bool are_behind = Own::others == others_are_behind;
+        store_elements<(are_behind ? 0 : count_of<outputs>::value)>(launch, are_behind ? launch.n - 1 - others : others,
+                                                                    stored_of(tile, launch, item, index, state));
       }
     });
     store_count(tile, launch);
   }
 
-  // By way of the stage of the warp's tile, which all that scan have loaded and nobody reads any more: lanes store side by side.
+  // By way of the stage of the warp's tile, which all that scan have loaded and nobody reads any more: lanes store side by side. Few
+  // elements, which were loaded again before that, each lane stores by itself.
   template <class Tile, class Stage>
   DEVICE static bool store_through(const Tile& tile, const lookback_launch& launch, const Stage& stage) {
     if constexpr (Tile::items_type::most != 0) {
@@ -244,7 +248,7 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
     const u32 warps = tile.config.block_threads / LOOKBACK_WARP_LANES;
     const u32 bytes = Stage::bytes(stage.tile_elements) / warps / LOOKBACK_VECTOR_BYTES * LOOKBACK_VECTOR_BYTES;
     const room_of_warp room = {stage.stage + warp_index() * bytes, bytes};
-    constexpr direction to = Own::has_groups ? with_groups : upward;
+    constexpr direction to = Own::has_groups && !Own::keeps_last ? with_groups : upward;
     store_arrays<0, to>(tile, launch, room, tile.items.kept, [](u64 kept_before, i64) { return kept_before; });
     if constexpr (Own::others != others_are_dropped) {
       constexpr bool are_behind = Own::others == others_are_behind;
@@ -348,7 +352,8 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
     return found;
   }
 
-  // The same of what is kept of groups, whose ranks are those of the groups.
+  // The same of what is kept of groups, whose ranks are those of the groups: of one whose last element is not kept it is not known
+  // whether that has been already.
   template <class Tile>
   DEVICE static stretch stretch_of_groups(const Tile& tile) {
     stretch found = {0, 0};
@@ -398,7 +403,7 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
           const u32 i = row * width + j;
           if constexpr (to == with_groups) slots.pass_if(tile.items.begins.bit(i));
           const u32 bit = stored.bit(i);
-          if (bit != 0 || lanes_wait_for_each_other) put(slots, bit, what_of(i, first_index + static_cast<int>(j), state));
+          if (bit != 0 || (lanes_wait_for_each_other && Own::may_store_any)) put(slots, bit, what_of(i, first_index + static_cast<int>(j), state));
         });
       });
     };

@@ -1,4 +1,4 @@
-// The elements that a thread holds of a compaction, with what ranks them: nothing is loaded twice.
+// The elements that a thread holds of a compaction, with what ranks them: nothing is loaded twice from memory.
 //
 // Which items are kept, and which begin a group, are bits. A count is held once a row, before its first item: that of an item
 // follows from the bits.
@@ -132,7 +132,7 @@ struct held_of_each<capacity, elements<First, Rest...>> {
 // Elements that are kept of so many that a lane has in a row: where it has no more of them, it goes through those alone.
 template <class Problem, class Config>
 DEVICE_CONSTEXPR u32 few_of_lane() {
-  if constexpr (is_by_rank<Problem>()) return has_runs<typename Problem::input_type, Config>() && Problem::drops_others ? 4 : 0;
+  if constexpr (is_by_rank<Problem>()) return has_runs<typename Problem::input_type, Config>() && Problem::drops_others && !has_groups<Problem>() ? 4 : 0;
   return 0;
 }
 
@@ -187,6 +187,8 @@ struct ranked_items : ranked_elements<Problem, typename Problem::state_type, cap
   }
   template <class Operator, u32 width>
   DEVICE void scan(u32 row, T left) { before[row] = left; }
+  template <class Operator, u32 width>
+  DEVICE void propagate(u32 row, T prefix) { before[row] += prefix; }
 
   // Calls `body` with each item of a row, its state, and how many are kept before it; the first one has that index.
   template <u32 width, class Body>
@@ -243,6 +245,11 @@ struct ranked_items<Problem, capacity, true, false, most_few> : ranked_elements<
       if (j < first_begin) values[row * width + j] = combine<Operator>(left, T{values[row * width + j], 0}).value;
     }
   }
+  template <class Operator, u32 width>
+  DEVICE void propagate(u32 row, T prefix) {
+    if (before[row] == 0) return scan<Operator, width>(row, prefix);
+    before[row] += prefix.groups;
+  }
 
   // Of groups whose last one is kept: that of the first item has not ended, if there is such a one.
   template <u32 width>
@@ -260,7 +267,7 @@ struct ranked_items<Problem, capacity, true, false, most_few> : ranked_elements<
     return before[row] + static_cast<Count>(count_bits(bits_up_to(begins.template of_row<width>(row * width), item)));
   }
 
-  // Before an item those are kept whose groups began before its own.
+  // Before an item those are kept whose groups began before its own. It is asked of items that are in one.
   template <u32 width, class Body>
   DEVICE void each_of_row(u32 row, long long, Body body) const {
     Count begun = before[row];
@@ -268,7 +275,7 @@ struct ranked_items<Problem, capacity, true, false, most_few> : ranked_elements<
     for (u32 j = 0; j < width; ++j) {
       const u32 i = row * width + j;
       begun += begins.get(i) ? 1 : 0;
-      body(j, T{values[i], begun}, begun == 0 ? begun : begun - 1);
+      body(j, T{values[i], begun}, begun - 1);
     }
   }
 };
@@ -296,6 +303,8 @@ struct ranked_items<Problem, capacity, false, true, most_few> : ranked_elements<
     before[row] = left.groups;
     since_before[row] = left.value;
   }
+  template <class Operator, u32 width>
+  DEVICE void propagate(u32 row, T prefix) { scan<Operator, width>(row, combine<Operator>(prefix, T{since_before[row], before[row]})); }
 
   // The state of an item says how many there are since the one that was kept before it, itself included.
   template <u32 width, class Body>

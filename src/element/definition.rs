@@ -560,7 +560,10 @@ impl Definition {
     /// place `i`. They are run more than once, and have to give the same each time.
     #[must_use]
     pub fn keep(mut self, text: &str) -> Self {
-        self.change_selection(|selection| text.clone_into(&mut selection.keep));
+        self.change_selection(|selection| {
+            text.clone_into(&mut selection.keep);
+            selection.keeps_last = false;
+        });
         self
     }
 
@@ -585,6 +588,7 @@ impl Definition {
         self.change_selection(|selection| {
             keep.clone_into(&mut selection.keep);
             selection.begin = Some(begin.to_owned());
+            selection.keeps_last = false;
         });
         self
     }

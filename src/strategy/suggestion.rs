@@ -134,7 +134,7 @@ pub fn look_ahead_by_rank(
         // In longer threads or more of them these spill, which was not measured.
         (1 | 2, 1) if length_bytes > Some(element_bytes) => (24, 320),
         (4, 1) if length_bytes > Some(element_bytes) => (20, 320),
-        // The larger one spills some words of the finder's, and was measured to be faster.
+        // The larger one spills some words, and was measured to be faster.
         (4, 1) if length_bytes.is_some() => (28, if n <= FEW { 320 } else { 448 }),
         // It spills, and was measured to be faster than tiles that do not.
         (1, 1) if length_bytes.is_some() && n > FEW => (32, 512),
@@ -148,6 +148,7 @@ pub fn look_ahead_by_rank(
         (4, 1) => (20, 512),
         (4, _) => (20, 320),
         (8, _) => (14, 320),
+        // More threads spill, which was not measured.
         _ => (7, 192),
     }
 }

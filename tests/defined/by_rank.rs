@@ -317,6 +317,28 @@ fn totals_by_key_of_the_table_are_those_of_every_strategy() {
 }
 
 #[test]
+fn of_a_group_the_first_element_may_be_kept() {
+    let keys: Vec<u8> = (0..3000_u32).map(|i| (i * i / 900) as u8).collect();
+    let x: Vec<u32> = (0..3000_u32).map(|i| i * 7919 % 1013).collect();
+    let totals = Definition::reduce_by_key::<u8>(Operator::Sum, ElementType::U32, ElementType::U32).expect("numbers");
+    // What it does with the last ones no longer holds.
+    let firsts = definition(totals.keep("return key_begins;"));
+    let expected = runs(&keys, &(0..3000).collect::<Vec<_>>());
+    for strategy in STRATEGIES {
+        let (mut unique, mut sums, mut number) = (vec![0_u8; 3000], vec![0_u32; 3000], 0_u32);
+        let mut scanner = HostScanner::default().with_strategy(strategy);
+        let run = scanner.run(firsts).input(&keys).input(&x).output(&mut unique).output(&mut sums);
+        if !is_made(run.count_into(&mut number).compact()) {
+            return;
+        }
+        assert_eq!(number as usize, expected.len());
+        for (rank, run) in expected.iter().enumerate() {
+            assert_eq!((unique[rank], sums[rank]), (keys[run[0]], x[run[0]]), "{strategy}, {rank}");
+        }
+    }
+}
+
+#[test]
 fn of_nothing_nothing_is_kept() {
     let mut number = 7_u64;
     let unique = numbers(Definition::unique::<u32>());

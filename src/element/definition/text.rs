@@ -250,10 +250,12 @@ impl Definition {
     }
 
     /// `Own` of what is stored by rank.
-    fn ranked_text(&self, Selection { begin, others, .. }: &Selection, count: ElementType) -> String {
+    fn ranked_text(&self, selection: &Selection, count: ElementType) -> String {
+        let Selection { begin, others, keeps_last, .. } = selection;
         let (arrays, given, out) =
             (self.arrays_text(false), arguments(&self.inputs, "items"), arguments(&self.outputs, "result"));
         let has_lengths = matches!(self.combining, Combining::Length);
+        let may_store_any = self.declarations.is_empty() && is_harmless(&self.store);
         let is_kept = format!("user_text::user_keep(place{given})");
         let loaded_state = match begin {
             Some(_) => format!("{{user_text::user_load(place{given}), user_text::user_begin(place{given}) ? 1u : 0u}}"),
@@ -266,12 +268,58 @@ impl Definition {
         };
         format!(
             "{arrays}  using operator_type = {operator};\n  using value_type = typename operator_type::value_type;\n  static \
-             constexpr bool has_groups = {};\n  static constexpr bool has_lengths = {has_lengths};\n  static constexpr ::lookback::others others = ::lookback::{};\n  DEVICE static \
+             constexpr bool has_groups = {};\n  static constexpr bool keeps_last = {keeps_last};\n  static constexpr bool may_store_any = {may_store_any};\n  static constexpr bool has_lengths = {has_lengths};\n  static constexpr ::lookback::others others = ::lookback::{};\n  DEVICE static \
              value_type load(u64 place, inputs items) {{ return {loaded_state}; }}\n  DEVICE static bool keeps(u64 place, \
              inputs items) {{ return user_text::user_keep(place{given}); }}\n  DEVICE static outputs store(u64 place, [[maybe_unused]] value_type state, inputs items) \
              {{\n    outputs result;\n    user_text::user_store(place{own_state}{given}{out});\n    return result;\n  }}\n}};\n",
             begin.is_some(),
             others.cuda_name(),
         )
+    }
+}
+
+/// Whether statements end and touch no memory, whatever the values of their names are: no loop, no array, no pointer, no call but of
+/// conversions.
+fn is_harmless(statements: &str) -> bool {
+    let mut parts = statements.split("static_cast<");
+    let first = parts.next().unwrap_or_default();
+    // What is converted stands in parentheses behind the type.
+    let others = parts.filter_map(|part| part.split_once('>')).map(|(_, rest)| rest);
+    let is_harmless = |part: &str| {
+        let is_plain =
+            |character: char| character.is_ascii_alphanumeric() || " \n_;=?:+-&|^~<>!.,()".contains(character);
+        let is_call =
+            |(at, _)| part[..at].trim_end().ends_with(|before: char| before.is_ascii_alphanumeric() || before == '_');
+        part.chars().all(is_plain) && !part.match_indices('(').any(is_call)
+    };
+    std::iter::once(first).chain(others).all(is_harmless)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_that_might_hang_or_touch_memory_are_told_from_others() {
+        for harmless in [
+            "kept = x;",
+            "value = x; length = static_cast<unsigned int>(state);",
+            "place = is_reversed ? i : i + 1 - state; length = state;",
+            "y = (x);",
+        ] {
+            assert!(is_harmless(harmless), "{harmless}");
+        }
+        for harmful in [
+            "y = table[x];",
+            "y = *pointer;",
+            "while (x != 1) x = x - 1;",
+            "y = f(x);",
+            "y = f (x);",
+            "y = static_cast<int>(f(x));",
+            "for (;;) {}",
+            "y = n / x;",
+        ] {
+            assert!(!is_harmless(harmful), "{harmful}");
+        }
     }
 }
