@@ -57,6 +57,7 @@ WITH_OPERATOR = {"flat", "reverse", "reproducible", "rows", "reverse-rows", "str
                  "head-flags", "offsets", "reduce-by-key", "totals-first"}
 BY_VALUES = {"select", "unique", "run-length-encode", "nonzero"}
 BY_MOST_VALUES = {"select-most", "unique-most"}
+FLOORS = {"copy", "reading"}
 STOPS = {
     "noise": "noise criterion met", "plateau": "plateau", "two-peaks": "two peaks, the median between them",
     "maximum-samples": "maximum of samples, noise criterion not met", "time-out-too-few": "time-out: too few samples",
@@ -630,13 +631,13 @@ def all_rows(record):
     rows = []
     for row in record.rows:
         subject = f"{row.subject}: {row.chosen}" if row.chosen else row.subject
-        result = {"measured": "copied" if row.kind == "copy" else "right", "wrong": "WRONG",
+        result = {"measured": {"copy": "copied", "reading": "read"}.get(row.kind, "right"), "wrong": "WRONG",
                   "not-launchable": f"not launchable: {row.fields['reason'] or 'unknown'}",
                   "not-verified": "a bound, not verified"}[row.status]
         times = [or_dash(microseconds(row, figure)) for figure in ("cold", "stream", "graph", "latency")]
         # The page rounds what the record has rounded to 0.001 before.
         rate = significant(row.rates["cold"]) if row.rates.get("cold") is not None else None
-        scan = joined(scan_text(row), row.mode or "copy", offsets_text(row.offsets))
+        scan = joined(scan_text(row), row.mode or ("reading" if row.kind == "reading" else "copy"), offsets_text(row.offsets))
         rows.append([subject, scan, format_size(row.n), *configuration(row), *times, or_dash(rate),
                      or_dash(percent_text(row, "cold")), result])
     columns = ["subject", "scan", "n", *CONFIGURATION, "cold, µs", "stream, µs", "graph, µs", "latency, µs", "cold, GB/s",
@@ -1193,7 +1194,7 @@ def titles_by_size(family, gpu):
         if places(lines(figure, lambda row: row.n <= SMALL)) >= 2:
             found.append((f"time-{figure}", f"Time at small n, {BESIDE[figure]}: {scan}"))
     best = family.best_peers("graph")
-    series = lines("graph", lambda row: row.kind != "copy" and not row.subject.startswith("cub-") and row.n in best)
+    series = lines("graph", lambda row: row.kind not in FLOORS and not row.subject.startswith("cub-") and row.n in best)
     if places(series) >= 2:
         label, rows = next(iter(series.items()))
         points = [(row.n, best[row.n].time("graph") / row.time("graph")) for row in rows]
@@ -1212,7 +1213,7 @@ def titles_by_type(families, gpu):
     for (_, _, n, offsets), of_types in sorted(groups.items(), key=lambda group: group[0]):
         rows = [row for family in of_types for row in family.measured() if row.n == n]
         figure = main_figure(n, rows)
-        subjects = unique(row.subject for row in rows if row.kind != "copy" and not is_variant(row.subject))
+        subjects = unique(row.subject for row in rows if row.kind not in FLOORS and not is_variant(row.subject))
         has_points = any(family.row("memcpy", n, figure) and family.row(subject, n, figure)
                          for family in of_types for subject in subjects)
         if len(of_types) >= 3 and len(subjects) >= 2 and has_points:

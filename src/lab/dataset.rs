@@ -1275,6 +1275,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn of_most_all_are_kept_but_one_of_so_many() {
+        for kind in [ProblemKind::SelectMost, ProblemKind::UniqueMost] {
+            let workload = Workload::new(kind, Operator::Sum, ElementType::I32, ElementType::I32, Some(10)).unwrap();
+            let stored = Dataset::random(workload, 10_000, 7).stored();
+            assert!((8_800..9_200).contains(&stored), "{kind}: {stored}");
+        }
+        let u8s = ElementType::U8;
+        let workload = Workload::new(ProblemKind::PartitionMost, Operator::Sum, u8s, u8s, Some(10)).unwrap();
+        let flags = Dataset::random(workload, 10_000, 7).telling;
+        let flagged = flags.iter().filter(|&&flag| flag != 0).count();
+        assert!((8_800..9_200).contains(&flagged), "{flagged}");
+    }
+
     /// Of more elements than one core is given: as one generator draws them, and as one loop scans them.
     #[test]
     fn all_cores_draw_and_scan_what_one_does() {

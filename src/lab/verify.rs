@@ -783,13 +783,13 @@ mod tests {
         }
         let loaded = |place: usize| &dataset.input[place * bytes..(place + 1) * bytes];
         let is_kept = |&place: &usize| match dataset.workload.kind() {
-            ProblemKind::Partition => dataset.telling[place] != 0,
-            ProblemKind::Select => match element {
+            ProblemKind::Partition | ProblemKind::PartitionMost => dataset.telling[place] != 0,
+            ProblemKind::Select | ProblemKind::SelectMost => match element {
                 ElementType::U16 => u16::from_le_bytes(loaded(place).try_into().unwrap()) < 1 << 15,
                 ElementType::I64 => i64::from_le_bytes(loaded(place).try_into().unwrap()) < 0,
                 _ => (element.float().unwrap().read)(loaded(place)) < 0.0,
             },
-            ProblemKind::Unique => place == 0 || loaded(place) != loaded(place - 1),
+            ProblemKind::Unique | ProblemKind::UniqueMost => place == 0 || loaded(place) != loaded(place - 1),
             _ => segment_of.get(place + 1) != Some(&segment_of[place]),
         };
         if let ProblemKind::Sort | ProblemKind::SortByHalf | ProblemKind::SortPairs = dataset.workload.kind() {
@@ -828,8 +828,8 @@ mod tests {
     /// To which segment each element belongs, counted from the front.
     fn segments(dataset: &Dataset) -> Vec<u64> {
         use ProblemKind::{
-            ByKey, Columns, HeadFlags, Offsets, Partition, RecurrenceColumns, ReduceByKey, ReverseColumns, Select,
-            Sort, SortByHalf, TotalsFirst, Unique,
+            ByKey, Columns, HeadFlags, Offsets, Partition, PartitionMost, RecurrenceColumns, ReduceByKey,
+            ReverseColumns, Select, SelectMost, Sort, SortByHalf, TotalsFirst, Unique, UniqueMost,
         };
         let Dataset { workload, n, telling, .. } = dataset;
         let word = |place: usize| u32::from_le_bytes(telling[4 * place..4 * place + 4].try_into().unwrap());
@@ -842,7 +842,7 @@ mod tests {
             (_, Some(columns)) => (place as u64).is_multiple_of(columns),
             (ByKey | ReduceByKey | TotalsFirst, _) => word(place) != word(place - 1),
             // Nothing is combined.
-            (Partition | Select | Sort | SortByHalf | Unique, _) => true,
+            (Partition | PartitionMost | Select | SelectMost | Sort | SortByHalf | Unique | UniqueMost, _) => true,
             (HeadFlags, _) => telling[place] != 0,
             (Offsets, _) => (0..telling.len() / 4).any(|offset| word(offset) as usize == place),
             _ => false,

@@ -552,6 +552,7 @@ impl Workload {
     }
 
     /// What a size in bytes is a number of: what is stored, unless the problem says what that is; then what is loaded.
+    #[cfg(feature = "cli")]
     pub(crate) fn sized(self) -> ElementType {
         if self.kind.stored_type().is_some() { self.input } else { self.element() }
     }
@@ -844,11 +845,16 @@ impl Workload {
 
     /// Bytes by definition of a scan of `n` elements: every array that is loaded once and those that are stored once. Where
     /// others are dropped, of the latter as many elements count as are kept on average: n by [`Self::segment_elements`], rounded
-    /// up, whatever is drawn.
+    /// up, or all but n by that, rounded down, whatever is drawn.
     pub fn bytes(self, n: u64) -> u64 {
-        let apart = self.segment_elements.filter(|_| self.drops_others()).unwrap_or(1);
+        let elements = self.output_elements(n);
+        let stored = match (self.segment_elements.filter(|_| self.drops_others()), self.share()) {
+            (None, _) => elements,
+            (Some(apart), Share::One) => elements.div_ceil(apart),
+            (Some(apart), Share::AllButOne) => elements - elements / apart,
+        };
         let between = self.row_stride().map_or(0, |_| self.own_elements(n).saturating_sub(n));
-        let all = self.bytes_storing(n, self.output_elements(n).div_ceil(apart));
+        let all = self.bytes_storing(n, stored);
         all.saturating_sub(between.saturating_mul(self.input.bytes() as u64))
     }
 
@@ -1078,6 +1084,17 @@ mod tests {
         }
         // What lies in the values themselves is drawn: a file would say nothing of how much is kept.
         assert!([ProblemKind::Select, ProblemKind::Unique].iter().all(|kind| !kind.has_one_input() && kind.has_runs()));
+    }
+
+    #[test]
+    fn of_what_is_selected_as_many_bytes_count_as_are_kept() {
+        let bytes = |kind| {
+            Workload::new(kind, Operator::Sum, ElementType::U16, ElementType::U16, Some(100)).unwrap().bytes(1001)
+        };
+        assert_eq!(bytes(ProblemKind::Select), 2 * (1001 + 11));
+        assert_eq!([ProblemKind::SelectMost, ProblemKind::UniqueMost].map(bytes), [2 * (1001 + 991); 2]);
+        // A flag an element, and all are stored.
+        assert_eq!([ProblemKind::Partition, ProblemKind::PartitionMost].map(bytes), [1001 * 5; 2]);
     }
 
     #[test]

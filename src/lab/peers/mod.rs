@@ -284,8 +284,10 @@ impl Peer {
         let is_it = |variant: &&Variant| match self.kind {
             PeerKind::Scan => variant.scan.is_some() && asked == variant.scan,
             PeerKind::Copy => is_one_copied,
+            // It stores a word, also of nothing.
             PeerKind::Reading => {
-                workload.inputs(n).count() == 1 && (n * self.counted_bytes(workload)).is_multiple_of(4)
+                let is_of_words = n.saturating_mul(self.counted_bytes(workload)).is_multiple_of(4);
+                n > 0 && workload.inputs(n).count() == 1 && is_of_words && workload.output_bytes(n) >= 4
             }
         };
         let entry = self.variants.iter().find(is_it).map(|variant| variant.entry).ok_or_else(|| {

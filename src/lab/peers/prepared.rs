@@ -170,7 +170,7 @@ impl PreparedPeer {
     ///
     /// # Errors
     /// Another number of inputs than the workload has, and what CUDA reports. `copy-16-byte` refuses addresses that are no
-    /// multiples of 16.
+    /// multiples of 16, a reading those that are none of 4.
     pub unsafe fn launch_addresses(&mut self, inputs: &[u64], output: u64) -> Result<(), PeerError> {
         self.check_inputs(inputs.len())?;
         // SAFETY: there are as many inputs as the entry reads, and an address of 64 bits is a pointer. The temporary memory

@@ -311,7 +311,8 @@ fn percent_by_type(record: &SweepRecord, families: &[Family<'_>]) -> Table {
 const SCAN: [Column; 3] = [
     ("subject", SweepRow::subject_with_choice),
     ("scan", |row| {
-        let mode = row.mode.map_or_else(|| "copy".to_owned(), |mode| mode.to_string());
+        let floor = if row.kind == Kind::Reading { "reading" } else { "copy" };
+        let mode = row.mode.map_or_else(|| floor.to_owned(), |mode| mode.to_string());
         let offsets = if row.offsets.is_aligned() { String::new() } else { format!(", {}", row.offsets) };
         format!("{}, {mode}{offsets}", row.point().scan())
     }),
