@@ -27,7 +27,8 @@ seeds 10 sweep seeds
 problems 490 sweep problems
 columns 160 sweep sweeps/columns.toml
 compaction 500 sweep sweeps/compaction.toml
-sorting 180 sweep sweeps/sorting.toml
+histogram 40 sweep sweeps/histogram.toml
+sorting 150 sweep sweeps/sorting.toml
 moves 80 sweep sweeps/moves.toml
 targets 380 compare --sweep targets
 copies 60 sweep sweeps/copies.toml
