@@ -643,8 +643,9 @@ fn what_a_sweep_is_said_to_take_is_what_the_recorded_sweeps_took() {
         let expected: f64 =
             points.iter().map(|point| run::estimate(point, &header.sweep.limits).expected_seconds).sum();
         let took: f64 = record.points.iter().map(|point| point.seconds).sum();
+        // Nobody waits for less than half a minute.
         assert!(
-            (0.5..2.0).contains(&(expected / took)),
+            (0.5..2.0).contains(&(expected / took)) || expected.max(took) < 30.0,
             "{}: {expected:.1} s expected, {took:.1} s",
             header.sweep.name
         );
