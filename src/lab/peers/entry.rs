@@ -1,6 +1,5 @@
 //! The tables of `cuda/peers/`, as `cuda/peers/peers.h` lays them out.
 
-use super::PeerKind;
 use std::ffi::{c_char, c_int, c_void};
 
 /// `lookback_peer_size`: how large a run is.
@@ -47,9 +46,6 @@ const _: () = assert!(
 
 // SAFETY: an entry is never written, and its names point to string literals.
 unsafe impl Sync for Entry {}
-
-/// `lookback_peer_kind`, by its numbers.
-pub(super) const KINDS: [PeerKind; 3] = [PeerKind::Scan, PeerKind::Copy, PeerKind::Reading];
 
 // `TABLES`: the functions that hand out the tables, one an object file.
 #[cfg(feature = "peers")]

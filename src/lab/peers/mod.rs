@@ -84,6 +84,9 @@ pub enum PeerKind {
     Reading,
 }
 
+/// `lookback_peer_kind` of `cuda/peers/peers.h`, by its numbers.
+const KINDS: [PeerKind; 3] = [PeerKind::Scan, PeerKind::Copy, PeerKind::Reading];
+
 /// What one entry of a peer computes; a copy or reading has one entry for every array.
 #[derive(Debug)]
 struct Variant {
@@ -196,7 +199,7 @@ pub fn all() -> &'static [Peer] {
         for entry in entry::entries() {
             // SAFETY: a string literal in the table's object file.
             let name = unsafe { CStr::from_ptr(entry.name) }.to_str().unwrap_or("?");
-            let kind = entry::KINDS[entry.kind as usize];
+            let kind = KINDS[entry.kind as usize];
             let variant = Variant { scan: PeerScan::of(entry), entry };
             match peers.iter_mut().find(|peer| peer.name == name) {
                 Some(peer) => peer.variants.push(variant),
