@@ -442,8 +442,8 @@ fn compactions_are_compiled_without_spills_on_every_architecture() {
         }
     }
     let (listed, mut failures) = compile_all(&compiler, &jobs);
-    // Of run lengths, and of totals with their keys, look-ahead spills up to eight words, and is faster than in tiles where it spills
-    // none (docs/experiments.md).
+    // Look-ahead spills up to eight words of run lengths, which was measured to be faster than tiles where it spills none
+    // (docs/experiments.md), and of totals with their keys, where it was not measured.
     let spills_few = |(job, resources): &&(Job, KernelResources)| {
         let is_one = ["runs of", " sum"].iter().any(|name| job.problem.to_string().contains(name));
         job.kernel == Kernel::Lookahead && is_one && resources.spill_store_bytes <= 32

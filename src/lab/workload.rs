@@ -101,7 +101,7 @@ enum Anew {
     ByValues(Share),
 }
 
-/// How many are kept of as many elements as are chosen.
+/// Which share of the elements is kept: one of so many, or all but one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
     One,
@@ -629,7 +629,7 @@ impl Workload {
         self.ranks().is_some()
     }
 
-    /// How many are kept of as many elements as a segment has.
+    /// Whether one of [`Self::segment_elements`] is kept, or all but one.
     pub(crate) const fn share(self) -> Share {
         match self.kind.row().anew {
             Anew::ByValues(share) => share,
@@ -845,7 +845,7 @@ impl Workload {
 
     /// Bytes by definition of a scan of `n` elements: every array that is loaded once and those that are stored once. Where
     /// others are dropped, of the latter as many elements count as are kept on average: n by [`Self::segment_elements`], rounded
-    /// up, or all but n by that, rounded down, whatever is drawn.
+    /// up; or where most are kept, all but n by that, rounded down. What is drawn plays no part.
     pub fn bytes(self, n: u64) -> u64 {
         let elements = self.output_elements(n);
         let stored = match (self.segment_elements.filter(|_| self.drops_others()), self.share()) {
