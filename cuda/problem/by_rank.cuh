@@ -248,6 +248,11 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
     const u32 warps = tile.config.block_threads / LOOKBACK_WARP_LANES;
     const u32 bytes = Stage::bytes(stage.tile_elements) / warps / LOOKBACK_VECTOR_BYTES * LOOKBACK_VECTOR_BYTES;
     const room_of_warp room = {stage.stage + warp_index() * bytes, bytes};
+    if constexpr (stores_by_positions) {
+      store_by_positions(tile, launch, room);
+      store_count(tile, launch);
+      return true;
+    }
     constexpr direction to = Own::has_groups && !Own::keeps_last ? with_groups : upward;
     store_arrays<0, to>(tile, launch, room, tile.items.kept, [](u64 kept_before, i64) { return kept_before; });
     if constexpr (Own::others != others_are_dropped) {
@@ -408,6 +413,48 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
       });
     };
     store_each<number, to>(static_cast<outputs*>(nullptr), launch, room, {first, ranks.count}, put_all, item_of);
+  }
+
+  // Whether what is stored of an element is wider than all that is loaded of it, so that the stage has room for few, and follows from
+  // its place, its rank, and what is loaded.
+  static constexpr bool stores_by_positions =
+    drops_others && !Own::has_groups && !Own::has_lengths && outputs::bytes_of_all > inputs::bytes_of_all;
+
+  // A warp writes where in the tile its kept elements are, side by side, as many as there is room for; then each lane stores what
+  // belongs at one rank after the other.
+  template <class Tile>
+  DEVICE static void store_by_positions(const Tile& tile, const lookback_launch& launch, room_of_warp room) {
+    using position = u16;  // a tile has no more than 2^16 elements
+    position* const positions = reinterpret_cast<position*>(room.first);
+    const u32 capacity = room.bytes / sizeof(position);
+    const stretch ranks = stretch_of(tile, launch, tile.items.kept, [](u64 kept_before, i64) { return kept_before; });
+    const u32 tile_elements = static_cast<u32>(tile.tile_elements);
+    const global_arrays<placed> source(launch, tile.first, tile_elements, tile.readable(launch), tile_elements);
+    LOOKBACK_NOUNROLL
+    for (u32 from = 0; from < ranks.count; from += capacity) {
+      each_row(tile, [&](auto access, u32 row, i64) {
+        constexpr u32 width = decltype(access)::value;
+        const u32 slot = static_cast<u32>(tile.items.template kept_before<width>(row, false) - ranks.first);
+        memory::shared_slots<position> slots(positions + static_cast<int>(slot - from));
+        const u32 first = static_cast<u32>(tile.template row_offset<width>(row));
+        LOOKBACK_UNROLL
+        for (u32 j = 0; j < width; ++j) {
+          slots.template put_if<1>(tile.items.kept.bit(row * width + j), static_cast<position>(first + j), positions, capacity);
+        }
+      });
+      warp_barrier();  // all lanes have written theirs
+      const u32 left = ranks.count - from;
+      const u32 count = left < capacity ? left : capacity;
+      for (u32 at = lane_index(); at < count; at += LOOKBACK_WARP_LANES) {
+        const u32 offset = memory::shared_load(positions[at]);
+        typename vectors_of<1, inputs>::type loaded;
+        loaded.load(source, static_cast<int>(offset));
+        const u64 rank = ranks.first + from + at;
+        const u64 place = static_cast<u64>(place_of<is_reversed>(launch.n, tile.first + static_cast<i64>(offset), 1));
+        store_elements<0>(launch, rank, Own::store(place, static_cast<state_type>(rank + 1), loaded.get(0)));
+      }
+      warp_barrier();  // all lanes have read what others have written
+    }
   }
 
   template <u32 number, int step, class... Anything>

@@ -195,6 +195,8 @@ const BUSY_BLOCKS: u64 = 400;
 /// Rows of a thread where there are more: fewest, and most in registers.
 const FEWEST_ROWS: u64 = 4;
 const MOST_ROWS: u64 = 8;
+/// Of elements of 2 bytes, where they are all that a warp or a few have of a column (measured on an H200).
+const MOST_ROWS_OF_SHORT_COLUMNS: u64 = 16;
 const MOST_THREADS: u32 = 256;
 
 /// Rows of so many bytes of which a thread has so many bytes, a power of two.
@@ -208,13 +210,18 @@ pub(crate) fn suggested(strategy: Strategy, problem: Problem, axis: Axis, n: u64
     const THREAD_BYTES: u64 = 128;
     const LEAST_THREADS_FOR_BUSY_BLOCKS: u32 = 128;
     const FEWEST_ROWS_OF_SHORT_COLUMNS: u32 = 2;
+    const MOST_LENGTH_OF_LONG_THREADS: u64 = 64;
     if strategy.row().shape.blocks == Blocks::Persistent {
         return staged(problem, axis, n, THREAD_BYTES);
     }
     // As many threads as a column has rows for, up to those of which a multiprocessor has the registers for three blocks. Of
     // arrays that have too few tiles for a GPU they are fewer.
     let row_bytes = columns_of_thread(problem) * problem.state_bytes().max(size_of::<u32>()) as u64;
-    let most = rows_of_thread(THREAD_BYTES, row_bytes, MOST_ROWS);
+    let has_long_threads = problem.access_bytes() == 2 && axis.length <= MOST_LENGTH_OF_LONG_THREADS;
+    let most = match has_long_threads {
+        true => rows_of_thread(2 * THREAD_BYTES, row_bytes, MOST_ROWS_OF_SHORT_COLUMNS),
+        false => rows_of_thread(THREAD_BYTES, row_bytes, MOST_ROWS),
+    };
     let of_warp = Columns::in_registers(axis, problem, (most, abi::LOOKBACK_WARP_LANES), n);
     let fits_warp = of_warp.tiles_down == 1;
     // No more rows than there are.

@@ -50,21 +50,35 @@ pub fn look_ahead(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
 
 /// Look-ahead over arrays of a user, `inputs` of them, the widest of so many bytes an element, measured on an H200 and an H100.
 /// Where `marks` says that segments begin, states of so many bytes carry it, and more warps scan an array: each has less to do,
-/// because it takes more instructions. VT of 7, 12 and 24 makes runs of several vectors (`cuda/config.cuh`), which one array of elements
-/// that become wider ones (`is_widened`) is slower with: its vectors are short.
-pub fn look_ahead_over_arrays(element_bytes: u32, inputs: usize, marks: Option<usize>, is_widened: bool) -> (u32, u32) {
+/// because it takes more instructions. Of numbers by rows that are scanned in wider ones (`are_rows_of_halves`) fewer do, with longer
+/// parts. VT of 7, 10, 12, 20, 24 and 48 makes runs of several vectors (`cuda/config.cuh`), which one array of elements that become wider
+/// ones (`is_widened`) is slower with: its vectors are short.
+pub fn look_ahead_over_arrays(
+    element_bytes: u32,
+    inputs: usize,
+    marks: Option<usize>,
+    is_widened: bool,
+    are_rows_of_halves: bool,
+) -> (u32, u32) {
     let is_one = inputs == 1;
     match (element_bytes, marks) {
         (4, None) if is_widened => (16, 512),
         (8, None) if is_widened => (16, 384),
         (1, Some(_)) => (48, 512),
         (1, None) => (48, 256),
-        (2, Some(state_bytes)) => (24, if is_one && state_bytes <= 8 { 512 } else { 384 }),
-        (2, None) => (32, if is_one { 384 } else { 320 }),
+        (2, Some(..=8)) if is_one && are_rows_of_halves => (48, 256),
+        (2, Some(..=8)) if is_one => (32, 512),
+        (2, Some(_)) => (24, 384),
+        (2, None) if is_one => (32, 384),
+        (2, None) => (24, 448),
         (4, Some(_)) if is_one => (16, 512),
         (4, None) if is_one => (24, 384),
-        (4, _) => (12, 320),
-        (8, _) => (12, if is_one { 384 } else { 256 }),
+        (4, Some(_)) => (20, 256),
+        (4, None) => (16, 320),
+        (8, _) if is_one => (12, 384),
+        (8, Some(..=16)) => (14, 256),
+        (8, Some(_)) => (10, 256),
+        (8, None) => (12, 288),
         _ => (7, 384),
     }
 }
@@ -165,8 +179,9 @@ pub fn rows_of_tile(tile: u64, row: u64, width: u32) -> Option<u64> {
 }
 
 /// Tiles of whole rows of an array of so many bytes: the first that rows fill, in the order in which they were measured to be fast on an
-/// H100, and then the first that they fill at least seven eighths of (H200). `None` where there are none, and where none were faster
-/// than look-ahead: its warps have parts of 256 elements of 8 bytes, which no row of a multiple of that ends within.
+/// H200, and then the first that they fill at least seven eighths of. `None` where there are none, and where none were faster than
+/// look-ahead: its warps have parts of 256 elements of 8 bytes, which no row of a multiple of that ends within, and rows of 2 bytes that
+/// fill no small block.
 pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes: u64) -> Option<(u32, u32)> {
     const LEAST_ROW_OF_PARTS: u64 = 256;
     /// Of large arrays, whose rows do not fill a tile.
@@ -175,21 +190,24 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes:
     /// Up to here there are few tiles for as many multiprocessors as there are, so that small ones come first.
     const FEW_BYTES: u64 = 1 << 22;
     let are_few = array_bytes <= FEW_BYTES;
-    // Narrow elements in long threads: what a thread does once is shared by more of them.
-    let (vts, most_threads): (&[u32], _) = match element_bytes {
-        1 | 2 if are_few => (&[16, 32, 24], 256),
-        1 => (&[32], 256),
-        2 => (&[32, 24, 16], 256),
-        4 => (&[8, 12, 16, 20, 24, 28, 32], 256),
-        8 if row < LEAST_ROW_OF_PARTS => (&[8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32], 128),
+    // Narrow elements in long threads: what a thread does once is shared by more of them. Of blocks that wait for nobody small ones begin
+    // and end at more different times, so that the memory is busy all the time.
+    let (vts, threads): (&[u32], &[u32]) = match element_bytes {
+        1 | 2 if are_few => (&[16, 32, 24], &[128, 256, 192, 160, 224]),
+        1 => (&[64, 32], &[64, 128, 256]),
+        2 if state_bytes <= 8 => (&[24, 32, 16], &[64, 128]),
+        2 => (&[24, 32, 16], &[64, 128, 256]),
+        4 if are_few => (&[8, 12, 16, 20, 24, 28, 32], &[128, 256, 192, 160, 224]),
+        4 => (&[16, 12, 20, 24, 8, 28, 32], &[128, 64, 192, 160, 256, 224]),
+        8 if row >= LEAST_ROW_OF_PARTS => return None,
+        8 if are_few => (&[8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32], &[128]),
+        8 => (&[16, 8, 10, 12, 14, 18, 20, 22, 24, 26, 28, 30, 32], &[64, 128]),
         _ => return None,
     };
     if state_bytes > 16 {
         return None;
     }
-    let (first, second) = if are_few { (128, 256) } else { (256, 128) };
-    let threads = [first, second, 192, 160, 224].into_iter().filter(|&threads| threads <= most_threads);
-    let mut tiles = vts.iter().flat_map(|&vt| threads.clone().map(move |threads| (vt, threads)));
+    let mut tiles = vts.iter().flat_map(|&vt| threads.iter().map(move |&threads| (vt, threads)));
     let is_full = |&(vt, threads): &(u32, u32)| u64::from(vt * threads).is_multiple_of(row);
     let has_rows = |&(vt, threads): &(u32, u32)| {
         let width = access_width(vt, element_bytes as usize);
@@ -227,10 +245,9 @@ pub fn sort(key: ElementType, widest_bytes: u32, is_alone: bool, n: u64) -> (u32
 /// The tiles of histograms of `n` elements, by bytes of the widest one: their blocks count one after the other. Those of narrow ones
 /// are whole vectors a thread, those of bytes by what was fastest on an H200 (docs/experiments.md).
 pub fn histogram(element_bytes: u32, n: u64) -> (u32, u32) {
-    const OF_BYTES: [(u64, (u32, u32)); 4] =
-        [(1 << 17, (16, 256)), (1 << 19, (32, 512)), (1 << 21, (8, 1024)), (1 << 23, (32, 1024))];
+    const OF_BYTES: [(u64, (u32, u32)); 3] = [(1 << 19, (16, 256)), (1 << 21, (64, 256)), (1 << 23, (8, 1024))];
     match element_bytes {
-        1 => OF_BYTES.iter().find(|(most, _)| n <= *most).map_or((64, 1024), |&(_, tile)| tile),
+        1 => OF_BYTES.iter().find(|(most, _)| n <= *most).map_or((32, 1024), |&(_, tile)| tile),
         2 => (32, 512),
         4 => (20, 384),
         8 => (12, 320),

@@ -477,7 +477,10 @@ impl ScanConfig {
                 lengths,
                 n,
             ),
-            false => suggestion::look_ahead_over_arrays(element_bytes, inputs, marks, is_widened(problem)),
+            false => {
+                let are_halves = defined.has_rows() && defined.own_state_bytes() > problem.access_bytes();
+                suggestion::look_ahead_over_arrays(element_bytes, inputs, marks, is_widened(problem), are_halves)
+            }
         };
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
     }
