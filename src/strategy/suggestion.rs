@@ -180,13 +180,14 @@ pub fn rows_of_tile(tile: u64, row: u64, width: u32) -> Option<u64> {
 
 /// Tiles of whole rows of an array of so many bytes: the first that rows fill, in the order in which they were measured to be fast on an
 /// H200, and then the first that they fill at least seven eighths of. `None` where there are none, and where none were faster than
-/// look-ahead: its warps have parts of 256 elements of 8 bytes, which no row of a multiple of that ends within, and rows of 2 bytes that
-/// fill no small block.
+/// look-ahead: its warps have parts of 256 elements of 8 bytes, which no row of a multiple of that ends within.
 pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes: u64) -> Option<(u32, u32)> {
     const LEAST_ROW_OF_PARTS: u64 = 256;
     /// Of large arrays, whose rows do not fill a tile.
     const PARTLY_FILLED: [(u32, u32); 7] =
         [(24, 128), (24, 256), (16, 128), (16, 192), (20, 160), (12, 256), (16, 256)];
+    /// Of elements of 2 bytes, where rows fill no smaller block.
+    const OF_LONG_ROWS: (u32, u32) = (32, 256);
     /// Up to here there are few tiles for as many multiprocessors as there are, so that small ones come first.
     const FEW_BYTES: u64 = 1 << 22;
     let are_few = array_bytes <= FEW_BYTES;
@@ -195,8 +196,7 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes:
     let (vts, threads): (&[u32], &[u32]) = match element_bytes {
         1 | 2 if are_few => (&[16, 32, 24], &[128, 256, 192, 160, 224]),
         1 => (&[64, 32], &[64, 128, 256]),
-        2 if state_bytes <= 8 => (&[24, 32, 16], &[64, 128]),
-        2 => (&[24, 32, 16], &[64, 128, 256]),
+        2 => (&[24, 32, 16], &[64, 128]),
         4 if are_few => (&[8, 12, 16, 20, 24, 28, 32], &[128, 256, 192, 160, 224]),
         4 => (&[16, 12, 20, 24, 8, 28, 32], &[128, 64, 192, 160, 256, 224]),
         8 if row >= LEAST_ROW_OF_PARTS => return None,
@@ -215,6 +215,7 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes:
     };
     tiles.clone().find(is_full).or_else(|| match element_bytes {
         _ if are_few => tiles.find(has_rows),
+        2 => Some(OF_LONG_ROWS).filter(is_full),
         4 => PARTLY_FILLED.into_iter().find(has_rows),
         _ => None,
     })
@@ -245,7 +246,8 @@ pub fn sort(key: ElementType, widest_bytes: u32, is_alone: bool, n: u64) -> (u32
 /// The tiles of histograms of `n` elements, by bytes of the widest one: their blocks count one after the other. Those of narrow ones
 /// are whole vectors a thread, those of bytes by what was fastest on an H200 (docs/experiments.md).
 pub fn histogram(element_bytes: u32, n: u64) -> (u32, u32) {
-    const OF_BYTES: [(u64, (u32, u32)); 3] = [(1 << 19, (16, 256)), (1 << 21, (64, 256)), (1 << 23, (8, 1024))];
+    const OF_BYTES: [(u64, (u32, u32)); 4] =
+        [(1 << 17, (16, 256)), (1 << 19, (32, 512)), (1 << 21, (64, 256)), (1 << 23, (8, 1024))];
     match element_bytes {
         1 => OF_BYTES.iter().find(|(most, _)| n <= *most).map_or((32, 1024), |&(_, tile)| tile),
         2 => (32, 512),
