@@ -9,11 +9,11 @@ use common::laboratory::{MadeUp, MockLaboratory};
 use common::{FINISHED, H100, committed, recorder};
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::gpu::Architecture;
-use lookback::lab::measure::point::{Offsets, Point, PointKey, Subject};
+use lookback::lab::measure::point::{Entry, Offsets, Point, PointKey, Subject};
 use lookback::lab::measure::record::{
     Beside, FigureRecord, Pass, PointDone, Status, SweepHeader, SweepRecord, SweepRow,
 };
-use lookback::lab::measure::run::SubjectFacts;
+use lookback::lab::measure::run::{NotMeasured, SubjectFacts};
 use lookback::lab::measure::sampling::Figure;
 use lookback::lab::measure::stopping::Stop;
 use lookback::lab::measure::sweep::SweepFile;
@@ -713,24 +713,25 @@ fn a_problem_is_tuned_on_a_laboratory_and_auto_takes_its_rows() {
 }
 
 #[test]
-fn problems_are_measured_inclusively_and_their_spills_and_large_tiles_count_as_they_are() {
+fn problems_are_measured_inclusively_and_of_them_kernels_that_spill_count_as_they_are() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let histogram = workload(ProblemKind::Histogram, ElementType::U8, None);
     let select = workload(ProblemKind::Select, ElementType::U8, Some(64));
     let plan = plan_of(&[select, histogram], true);
-    let is_inclusive = |entry: &lookback::lab::measure::point::Entry| entry.subject.mode() != Some(Mode::Exclusive);
+    let is_inclusive = |entry: &Entry| entry.subject.mode() != Some(Mode::Exclusive);
     assert!(plan.points(Gpu::H100).iter().all(|point| point.entries.iter().all(is_inclusive)));
-    // The more threads, the faster, spills or not; and no tile is too large.
+    // The larger the tile, the faster, and large blocks spill.
     let fast = MadeUp {
         nanoseconds: |_, subject, _, _| {
             2e3 + subject.scan().map_or(0.0, |(_, _, config)| 1e9 / f64::from(config.vt * config.block_threads))
         },
         facts: |point, subject| {
-            let facts = (MADE_UP.facts)(point, subject)?;
+            let spills = subject.scan().is_some_and(|(_, _, config)| config.block_threads >= 512);
+            let facts = SubjectFacts { spill_bytes: Some(if spills { 8 } else { 0 }), ..SubjectFacts::default() };
             // What is counted has another number of elements than what is loaded.
             let is_scan = subject.scan().is_some() && point.workload.kind() == ProblemKind::Histogram;
             let stored = "counts are no elements of this laboratory".to_owned();
-            if is_scan { Err(lookback::lab::measure::run::NotMeasured::NotLaunchable(stored)) } else { Ok(facts) }
+            if is_scan { Err(NotMeasured::NotLaunchable(stored)) } else { Ok(facts) }
         },
         is_wrong: |_| false,
         ..MADE_UP
