@@ -97,7 +97,7 @@ pub enum TuneError {
         "'{first}' and '{second}' are one problem to auto, '{tuned}', and a table has one row for both at a size; tune one of \
          them, or each into a table of its own"
     )]
-    OneProblem { first: Workload, second: Workload, tuned: Tuned },
+    OneProblem { first: String, second: String, tuned: String },
     /// A record of another sweep, whose candidates were not chosen for a table.
     #[error(
         "it is a record of the sweep '{found}', not of '{NAME}': what it measured are no candidates for a table; \
@@ -217,7 +217,8 @@ impl TunePlan {
         for &Point { workload: second, n, .. } in &points {
             let tuned = tuned(second, n);
             if let Some(first) = known.insert((tuned.clone(), n), second) {
-                return Err(TuneError::OneProblem { first, second, tuned });
+                let [first, second] = [first, second].map(|workload| workload.to_string());
+                return Err(TuneError::OneProblem { first, second, tuned: tuned.to_string() });
             }
         }
         let figures = FIGURES.len() as f64;
