@@ -18,7 +18,7 @@ use lookback::lab::measure::sampling::Figure;
 use lookback::lab::measure::stopping::Stop;
 use lookback::lab::measure::sweep::SweepFile;
 use lookback::lab::measure::tune::derive::derive;
-use lookback::lab::measure::tune::{TYPES, TuneError, TunePlan, run_tuning};
+use lookback::lab::measure::tune::{TYPES, TuneError, TunePlan, run_tuning, tuned};
 use lookback::lab::verify::Verification;
 use lookback::lab::workload::{ProblemKind, Workload};
 use lookback::strategy::plan::{Plan, ScanRequest};
@@ -542,10 +542,6 @@ fn plan_of(workloads: &[Workload], quick: bool) -> TunePlan {
     TunePlan::of_workloads(&asked, 1000.0, quick).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn tuned(workload: Workload, n: u64) -> Tuned {
-    Tuned::Problem { problem: workload.problem(n).tuning_name(), line: workload.line_elements() }
-}
-
 fn auto(tuning: &Tuning, workload: Workload, n: u64) -> Resolved {
     tuning.choose(StrategyChoice::Auto, workload.problem(n), n, workload.line_elements(), [0, 0])
 }
@@ -603,7 +599,7 @@ fn what_auto_takes_is_a_candidate_of_every_problem_and_what_is_measured_is_what_
         for choice in 0..candidates.values().map(Vec::len).max().unwrap_or(0) {
             let chosen = candidates.iter().filter_map(|(&n, found)| Some((n, *found.get(choice)?)));
             let rows = chosen.clone().map(|(n, (strategy, config))| TuningRow {
-                tuned: tuned(workload, n),
+                tuned: tuned(workload),
                 up_to: Some(n),
                 strategy,
                 vt: Some(config.vt),
@@ -660,7 +656,7 @@ fn a_problem_is_tuned_on_a_laboratory_and_auto_takes_its_rows() {
     let (tuning, committed) =
         (Tuning::with_table(&table, Gpu::H100).unwrap_or_else(|error| panic!("{error}")), Tuning::committed(Gpu::H100));
     for workload in [recurrence, rows] {
-        let of: Vec<_> = table.rows().iter().filter(|row| row.tuned == tuned(workload, 1 << 20)).collect();
+        let of: Vec<_> = table.rows().iter().filter(|row| row.tuned == tuned(workload)).collect();
         assert!(of.len() > 1 && of.iter().all(|row| row.strategy != Strategy::Lookback), "it was wrong: {of:?}");
         assert_eq!(of.last().and_then(|row| row.up_to), None);
         for (row, evidence) in of.iter().flat_map(|row| row.evidence.iter().map(move |evidence| (row, evidence))) {
@@ -972,7 +968,9 @@ mod command_line {
         assert_refused(&run(&["tune", "--output", "x", "--seconds", "0"]), 2, &["from 1 to 86400"]);
         let problem = |words: &[&str]| run(&[&["tune", "--output", "x"], words].concat());
         assert_refused(&problem(&["--problem", "recurrence,rows", "--shape", "64x1000"]), 3, &["needs an NVIDIA GPU"]);
-        assert_refused(&problem(&["--problem", "all", "--types", "all"]), 2, &["one problem to auto"]);
+        for types in ["all", "f32", "bf16"] {
+            assert_refused(&problem(&["--problem", "all", "--types", types]), 3, &["needs an NVIDIA GPU"]);
+        }
         for (words, says) in [
             (&["--shape", "4x4"][..], "none of the problems scans rows or columns"),
             (&["--problem", "sort", "--shape", "4x4"], "none of the problems scans rows or columns"),

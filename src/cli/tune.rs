@@ -14,6 +14,7 @@ use crate::lab::workload::{ProblemKind, Shape, Workload};
 use crate::strategy::tuning::TuningTable;
 use crate::text::format_size;
 use clap::Args;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -137,6 +138,11 @@ fn workloads(
     }
     if found.is_empty() {
         return Err(nothing_ran(&skipped));
+    }
+    if problems.all {
+        // Of those that are one problem to `auto` the first.
+        let mut first = HashMap::new();
+        found.retain(|(workload, _)| first.entry(tune::tuned(*workload)).or_insert(*workload) == workload);
     }
     for Skipped { what, why } in skipped.iter().filter(|_| is_by_name) {
         console.remark(&format!("skipped: {what} ({why})"));

@@ -47,7 +47,7 @@ pub fn derive(record: &SweepRecord) -> Result<TuningTable, TuneError> {
         let modes: Vec<Mode> = modes_of(workload).iter().copied().filter(is_measured).collect();
         let rivals = rivals(record.rows.iter().filter(|row| row.point() == point.key()), &modes);
         if !rivals.is_empty() {
-            points.entry(tuned(workload, point.n)).or_default().insert(point.n, rivals);
+            points.entry(tuned(workload)).or_default().insert(point.n, rivals);
         }
     }
     if points.is_empty() {
@@ -115,7 +115,7 @@ pub fn derive(record: &SweepRecord) -> Result<TuningTable, TuneError> {
 fn planned(sweep: &SweepFile) -> BTreeMap<Tuned, BTreeSet<u64>> {
     let mut planned: BTreeMap<Tuned, BTreeSet<u64>> = BTreeMap::new();
     for point in sweep.points(&[]).0.iter().filter(|point| point.offsets.is_aligned()) {
-        planned.entry(tuned(point.workload, point.n)).or_default().insert(point.n);
+        planned.entry(tuned(point.workload)).or_default().insert(point.n);
     }
     planned
 }

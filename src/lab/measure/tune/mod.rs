@@ -19,7 +19,7 @@ use crate::lab::device::DeviceError;
 use crate::lab::workload::{ProblemKind, Workload};
 use crate::strategy::tuning::{Gpu, Tuned, Tuning, TuningError};
 use crate::strategy::{Strategy, StrategyChoice};
-use crate::text::parse_array_size;
+use crate::text::{LARGEST_SIZE, parse_array_size};
 use rivals::{FIGURES, Rival, modes_of, rivals};
 use serde::Deserialize;
 use std::collections::{BTreeSet, HashMap};
@@ -139,6 +139,14 @@ impl TunePlan {
         if let Some(other) = types.find(|element| !element.is_number()) {
             return Err(no_number(other));
         }
+        let mut known = HashMap::new();
+        for &(second, _) in asked {
+            let tuned = tuned(second);
+            if let Some(first) = known.insert(tuned.clone(), second).filter(|&first| first != second) {
+                let [first, second] = [first, second].map(|workload| workload.to_string());
+                return Err(TuneError::OneProblem { first, second, tuned: tuned.to_string() });
+            }
+        }
         let candidates: Candidates = toml::from_str(CANDIDATES).map_err(|error| broken(error.to_string()))?;
         let bytes = |text: &String| parse_array_size(text, 1).map_err(|error| broken(format!("'{text}': {error}")));
         let mut groups = Vec::new();
@@ -213,14 +221,6 @@ impl TunePlan {
             };
             return Err(broken(reason.to_owned()));
         }
-        let mut known = HashMap::new();
-        for &Point { workload: second, n, .. } in &points {
-            let tuned = tuned(second, n);
-            if let Some(first) = known.insert((tuned.clone(), n), second) {
-                let [first, second] = [first, second].map(|workload| workload.to_string());
-                return Err(TuneError::OneProblem { first, second, tuned: tuned.to_string() });
-            }
-        }
         let figures = FIGURES.len() as f64;
         let copies = 2;
         let of_coarse = points.iter().map(|point| point.entries.len()).sum::<usize>() as f64 * figures;
@@ -259,13 +259,14 @@ fn no_number(element: ElementType) -> TuneError {
     TuneError::Plan(format!("{element} is no number; choose among {}", numbers.join(", ")))
 }
 
-/// What a row for `n` elements of a workload is for.
-fn tuned(workload: Workload, n: u64) -> Tuned {
+/// What a row of a table for a workload is for: where that is a matrix, of more than one row or column.
+pub fn tuned(workload: Workload) -> Tuned {
     let instance = workload.instance();
     if workload.is_plain() {
         return Tuned::Plain { element: instance.element(), operator: instance.operator() };
     }
-    Tuned::Problem { problem: workload.problem(n).tuning_name(), line: workload.line_elements() }
+    let problem = workload.problem(LARGEST_SIZE).tuning_name();
+    Tuned::Problem { problem, line: workload.line_elements() }
 }
 
 /// What `auto` came to becomes the strategy that it is, unless that is a candidate anyway.
