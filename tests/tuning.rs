@@ -9,21 +9,22 @@ use common::laboratory::{MadeUp, MockLaboratory};
 use common::{FINISHED, H100, committed, recorder};
 use lookback::element::{ElementType, Instance, Operator};
 use lookback::gpu::Architecture;
-use lookback::lab::measure::point::{Offsets, Point, PointKey, Subject};
+use lookback::lab::measure::point::{Entry, Offsets, Point, PointKey, Subject};
 use lookback::lab::measure::record::{
     Beside, FigureRecord, Pass, PointDone, Status, SweepHeader, SweepRecord, SweepRow,
 };
-use lookback::lab::measure::run::SubjectFacts;
+use lookback::lab::measure::run::{NotMeasured, SubjectFacts};
 use lookback::lab::measure::sampling::Figure;
 use lookback::lab::measure::stopping::Stop;
 use lookback::lab::measure::sweep::SweepFile;
 use lookback::lab::measure::tune::derive::derive;
-use lookback::lab::measure::tune::{TYPES, TuneError, TunePlan, run_tuning};
+use lookback::lab::measure::tune::{TYPES, TuneError, TunePlan, run_tuning, tuned};
 use lookback::lab::verify::Verification;
+use lookback::lab::workload::{ProblemKind, Workload};
 use lookback::strategy::plan::{Plan, ScanRequest};
-use lookback::strategy::tuning::{Gpu, Resolved, Tuning, TuningTable, kernels_of};
+use lookback::strategy::tuning::{Gpu, Resolved, Tuned, Tuning, TuningHeader, TuningRow, TuningTable, kernels_of};
 use lookback::strategy::{Mode, ScanConfig, Strategy, StrategyChoice};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -63,6 +64,10 @@ const MADE_UP: MadeUp = MadeUp {
 
 fn i32_sum() -> Instance {
     Instance::new(ElementType::I32, Operator::Sum).expect("sums are defined on numbers")
+}
+
+fn sum_of(element: ElementType) -> Tuned {
+    Tuned::Plain { element, operator: Operator::Sum }
 }
 
 /// A row with the three figures in microseconds, graph first, and a standard error of that share.
@@ -343,7 +348,7 @@ fn what_an_interrupted_record_has_not_measured_takes_what_is_suggested() {
                 assert_ne!(found.strategy, Strategy::SingleBlock, "{points} points, {instance} at 2^{power}");
             }
             // The largest sizes are powers of two; so what is above the largest measured one is what is taken anyway.
-            let rows: Vec<_> = table.rows().iter().filter(|row| row.element == element).collect();
+            let rows: Vec<_> = table.rows().iter().filter(|row| row.tuned == sum_of(element)).collect();
             let measured = rows.iter().flat_map(|row| &row.evidence).map(|evidence| evidence.n).max();
             let last_measured = rows.iter().rev().find(|row| !row.evidence.is_empty());
             assert_eq!(last_measured.and_then(|row| row.up_to), measured, "{points} points, {instance}");
@@ -377,10 +382,10 @@ fn a_finished_record_without_some_size_extends_no_row_over_it() {
     let note = table.header.note.as_deref().expect("a size is missing");
     assert!(note.contains("f32 sum above n = 2^26") && !note.contains("u8") && !note.contains("--resume"), "{note}");
     let others = |table: &TuningTable| -> Vec<_> {
-        table.rows().iter().filter(|row| row.element != ElementType::F32).cloned().collect()
+        table.rows().iter().filter(|row| row.tuned != sum_of(ElementType::F32)).cloned().collect()
     };
     assert_eq!(others(&table), others(&whole));
-    assert!(table.rows().iter().any(|row| row.element == ElementType::F32 && row.up_to == Some(1 << 26)));
+    assert!(table.rows().iter().any(|row| row.tuned == sum_of(ElementType::F32) && row.up_to == Some(1 << 26)));
 }
 
 #[test]
@@ -440,7 +445,7 @@ fn a_record_without_complete_points_makes_no_table() {
 #[test]
 fn the_committed_candidates_are_at_every_size_and_none_is_at_a_size_twice() {
     let plan = TunePlan::new(&TYPES, 240.0, false).unwrap_or_else(|error| panic!("{error}"));
-    let points = plan.points();
+    let points = plan.points(Gpu::H100);
     assert_eq!(points.len(), TYPES.len() * 28);
     for point in &points {
         let candidates = point.entries.iter().filter(|entry| entry.subject.scan().is_some()).count();
@@ -459,7 +464,7 @@ fn the_committed_candidates_are_at_every_size_and_none_is_at_a_size_twice() {
     let first: BTreeSet<u64> = sizes.into_iter().step_by(2).collect();
     assert!(bytes[..first.len() * TYPES.len()].iter().all(|bytes| first.contains(bytes)), "{bytes:?}");
     let quick = TunePlan::new(&TYPES, 60.0, true).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(quick.points().len(), TYPES.len() * 6);
+    assert_eq!(quick.points(Gpu::H100).len(), TYPES.len() * 6);
     assert!(matches!(TunePlan::new(&[ElementType::AffineMap], 60.0, true), Err(TuneError::Plan(_))));
 }
 
@@ -511,6 +516,258 @@ fn a_budget_that_is_spent_leaves_points_for_later() {
     let mut again = recorder(folder.path(), &head, true);
     let summary = run_tuning(&mut laboratory, &plan, &mut again, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!((summary.points_left, again.record().points.len()), (0, 6));
+}
+
+/// What the laboratory has of a problem: of a type, of lines or runs of a length.
+fn workload(kind: ProblemKind, element: ElementType, segment: Option<u64>) -> Workload {
+    Workload::with_halves(kind, Operator::Sum, element, element, segment).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Every problem but the flat scan, of every type that it has and lines and runs of a usual length.
+fn every_problem() -> Vec<Workload> {
+    let mut found = Vec::new();
+    for &kind in ProblemKind::ALL.iter().filter(|&&kind| kind != ProblemKind::Flat) {
+        let segment = (kind.needs_shape() || kind.has_runs()).then_some(256);
+        let of = |element| Workload::with_halves(kind, Operator::Sum, element, element, segment).ok();
+        found.extend(TYPES.iter().chain(ElementType::HALVES).filter_map(|&element| of(element)));
+    }
+    found.push(workload(ProblemKind::Recurrence, ElementType::F32, Some(1000)));
+    let bytes = Workload::with_halves(ProblemKind::Flat, Operator::Sum, ElementType::U8, ElementType::U32, None);
+    found.push(bytes.unwrap_or_else(|error| panic!("{error}")));
+    found
+}
+
+fn plan_of(workloads: &[Workload], quick: bool) -> TunePlan {
+    let asked: Vec<(Workload, Option<u64>)> = workloads.iter().map(|&workload| (workload, None)).collect();
+    TunePlan::of_workloads(&asked, 1000.0, quick).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn auto(tuning: &Tuning, workload: Workload, n: u64) -> Resolved {
+    tuning.choose(StrategyChoice::Auto, workload.problem(n), n, workload.line_elements(), [0, 0])
+}
+
+/// What `auto` goes by of the rows for problems.
+fn problems_alone(table: &TuningTable) -> Tuning {
+    let is_of_problem = |row: &&TuningRow| matches!(row.tuned, Tuned::Problem { .. });
+    let rows = table.rows().iter().filter(is_of_problem).cloned().collect();
+    let table = TuningTable::new(table.header.clone(), rows).unwrap_or_else(|error| panic!("{error}"));
+    Tuning::with_table(&table, Gpu::H100).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn what_auto_takes_is_a_candidate_of_every_problem_and_what_is_measured_is_what_auto_takes_of_its_row() {
+    let (committed, header) = (Tuning::committed(Gpu::H100), header(plan_of(&every_problem()[..1], true).sweep));
+    let header = TuningHeader {
+        gpu: header.machine.gpu,
+        compute_capability: Some("9.0".to_owned()),
+        multiprocessors: Some(132),
+        measured: true,
+        driver: None,
+        compiler: None,
+        date: None,
+        commit: None,
+        command: None,
+        note: None,
+    };
+    let mut compared = 0;
+    for workload in every_problem() {
+        let plan = plan_of(&[workload], false);
+        let text = toml::to_string(&plan.sweep).expect("a sweep is TOML");
+        assert_eq!(SweepFile::parse(&text, "written".into()).unwrap_or_else(|error| panic!("{error}")), plan.sweep);
+        let points = plan.points(Gpu::H100);
+        assert!(points.len() >= 6, "{workload}: {}", points.len());
+        let mut candidates: BTreeMap<u64, Vec<(Strategy, ScanConfig)>> = BTreeMap::new();
+        for point in &points {
+            let scans = point.entries.iter().filter_map(|entry| entry.subject.scan());
+            assert!(point.entries.iter().all(|entry| entry.subject.name() != "auto"), "it is called what it is");
+            let scans: Vec<_> = scans.map(|(strategy, _, config)| (strategy, config)).collect();
+            assert_eq!(scans.len(), scans.iter().collect::<HashSet<_>>().len(), "{}", point.title());
+            let Resolved { strategy, config } = auto(&committed, workload, point.n);
+            assert!(scans.contains(&(strategy, config)), "{}: {strategy}, {config:?}", point.title());
+            // What no GPU launches is no candidate of a table.
+            let is_launched = |&(strategy, config): &(Strategy, ScanConfig)| {
+                Plan::new(&point.request(strategy, Mode::Inclusive, config))
+                    .is_ok_and(|plan| plan.fits(Gpu::H100.architecture))
+            };
+            let launched: Vec<_> = scans.into_iter().filter(is_launched).collect();
+            // Of a reproducible scan the strategy alone is chosen.
+            let fewest = if workload.kind() == ProblemKind::Reproducible { 1 } else { 4 };
+            assert!(launched.len() >= fewest, "{}: {launched:?}", point.title());
+            candidates.insert(point.n, launched);
+        }
+        // A table with another candidate at each size, then with the next ones.
+        for choice in 0..candidates.values().map(Vec::len).max().unwrap_or(0) {
+            let chosen = candidates.iter().filter_map(|(&n, found)| Some((n, *found.get(choice)?)));
+            let rows = chosen.clone().map(|(n, (strategy, config))| TuningRow {
+                tuned: tuned(workload),
+                up_to: Some(n),
+                strategy,
+                vt: Some(config.vt),
+                block_threads: Some(config.block_threads),
+                composition: Some(config.composition),
+                evidence: Vec::new(),
+            });
+            let table = TuningTable::new(header.clone(), rows.collect()).unwrap_or_else(|error| panic!("{error}"));
+            let written = TuningTable::parse(&table.to_toml(), "written").unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(written, table);
+            let tuning = Tuning::with_table(&table, Gpu::H100).unwrap_or_else(|error| panic!("{error}"));
+            for (n, (strategy, config)) in chosen {
+                let found = auto(&tuning, workload, n);
+                let tile = u64::from(config.vt) * u64::from(config.block_threads);
+                // One block or cluster that would go round twice has more threads.
+                let most_blocks = match strategy {
+                    Strategy::SingleBlock => 1,
+                    Strategy::SingleCluster => 16,
+                    _ => u64::MAX,
+                };
+                if most_blocks.saturating_mul(tile) >= n {
+                    assert_eq!((found.strategy, found.config), (strategy, config), "{workload}, {n}");
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert!(compared > 5000, "{compared}");
+}
+
+#[test]
+fn a_problem_is_tuned_on_a_laboratory_and_auto_takes_its_rows() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let f32s = ElementType::F32;
+    let recurrence = workload(ProblemKind::Recurrence, f32s, None);
+    let rows = workload(ProblemKind::Rows, f32s, Some(1000));
+    // One size more for what has a shape.
+    let asked = [(recurrence, None), (rows, Some(3_000_000)), (workload(ProblemKind::Flat, f32s, None), None)];
+    let plan = TunePlan::of_workloads(&asked, 1000.0, true).unwrap_or_else(|error| panic!("{error}"));
+    let mut laboratory = MockLaboratory::new(MADE_UP);
+    let mut recorder = recorder(folder.path(), &header(plan.sweep.clone()), false);
+    let summary =
+        run_tuning(&mut laboratory, &plan, &mut recorder, &mut |_| {}).unwrap_or_else(|error| panic!("{error}"));
+    // Rows of 1000 are four and more from 2^16 bytes on.
+    assert_eq!((summary.points_left, laboratory.compiled_points), (0, 4 + 4 + 6));
+    let path = recorder.finish(FINISHED).expect("a record");
+    let table = derived(&path);
+    assert_eq!(TuningTable::parse(&table.to_toml(), "written").unwrap_or_else(|error| panic!("{error}")), table);
+    assert_eq!(table.header.note, None, "it is complete");
+    let names: BTreeSet<String> = table.rows().iter().map(|row| row.tuned.to_string()).collect();
+    let expected =
+        ["f32 sum", "f32 sum, by rows: float -> float, lines of 1000", "recurrence of f32: float, float -> float"];
+    assert_eq!(names, expected.map(str::to_owned).into());
+    let (tuning, committed) =
+        (Tuning::with_table(&table, Gpu::H100).unwrap_or_else(|error| panic!("{error}")), Tuning::committed(Gpu::H100));
+    for workload in [recurrence, rows] {
+        let of: Vec<_> = table.rows().iter().filter(|row| row.tuned == tuned(workload)).collect();
+        assert!(of.len() > 1 && of.iter().all(|row| row.strategy != Strategy::Lookback), "it was wrong: {of:?}");
+        assert_eq!(of.last().and_then(|row| row.up_to), None);
+        for (row, evidence) in of.iter().flat_map(|row| row.evidence.iter().map(move |evidence| (row, evidence))) {
+            let found = auto(&tuning, workload, evidence.n);
+            let config = found.config;
+            let same = (Some(config.vt), Some(config.block_threads)) == (row.vt, row.block_threads);
+            assert!(found.strategy == row.strategy && same, "{workload}, {}: {found:?}", evidence.n);
+        }
+        assert_ne!(auto(&tuning, workload, 1 << 20), auto(&committed, workload, 1 << 20));
+    }
+    // For no other length, no other type, no other direction, and not by a named strategy.
+    let others = [
+        workload(ProblemKind::Rows, f32s, Some(1024)),
+        workload(ProblemKind::Recurrence, f32s, Some(1000)),
+        workload(ProblemKind::Recurrence, ElementType::F64, None),
+        workload(ProblemKind::ReverseRecurrence, f32s, None),
+    ];
+    let alone = problems_alone(&table);
+    for other in others {
+        assert_eq!(auto(&alone, other, 1 << 20), auto(&committed, other, 1 << 20), "{other}");
+    }
+    assert_eq!(auto(&alone, recurrence, 1 << 20), auto(&tuning, recurrence, 1 << 20));
+    for n in [100, 1 << 20, 1 << 28] {
+        assert_eq!(
+            alone.resolve(i32_sum(), n),
+            committed.resolve(i32_sum(), n),
+            "what it says nothing of is committed"
+        );
+    }
+    assert!(alone.name().starts_with("sm_90, with the problems of NVIDIA H100"), "{}", alone.name());
+    let named = StrategyChoice::Named(Strategy::Lookback);
+    let problem = recurrence.problem(1 << 20);
+    assert_eq!(
+        tuning.choose(named, problem, 1 << 20, None, [0, 0]),
+        committed.choose(named, problem, 1 << 20, None, [0, 0])
+    );
+    // What the record lacks has no row, and auto does as without.
+    let mut cut = SweepRecord::read(&path).unwrap_or_else(|error| panic!("{error}"));
+    let largest = cut.points.iter().filter(|point| point.problem == ProblemKind::Recurrence).map(|point| point.n).max();
+    let is_kept = |problem: ProblemKind, n: u64| problem != ProblemKind::Recurrence || Some(n) != largest;
+    cut.points.retain(|point| is_kept(point.problem, point.n));
+    cut.rows.retain(|row| is_kept(row.problem, row.n));
+    let table = derive(&cut).unwrap_or_else(|error| panic!("{error}"));
+    let note = table.header.note.as_deref().expect("it is not complete");
+    let says = "For these there are no rows, and auto goes by its rules: recurrence of f32: float, float -> float above n = 2^20.";
+    assert!(note.ends_with(says) && !note.contains("rest on no measurement"), "{note}");
+    let tuning = problems_alone(&table);
+    let is_as_without = |n| auto(&tuning, recurrence, n) == auto(&committed, recurrence, n);
+    assert_eq!([1 << 20, (1 << 20) + 1, 1 << 26].map(is_as_without), [false, true, true]);
+}
+
+#[test]
+fn problems_are_measured_inclusively_and_of_them_kernels_that_spill_count_as_they_are() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let histogram = workload(ProblemKind::Histogram, ElementType::U8, None);
+    let select = workload(ProblemKind::Select, ElementType::U8, Some(64));
+    let plan = plan_of(&[select, histogram], true);
+    let is_inclusive = |entry: &Entry| entry.subject.mode() != Some(Mode::Exclusive);
+    assert!(plan.points(Gpu::H100).iter().all(|point| point.entries.iter().all(is_inclusive)));
+    // The larger the tile, the faster, and large blocks spill.
+    let fast = MadeUp {
+        nanoseconds: |_, subject, _, _| {
+            2e3 + subject.scan().map_or(0.0, |(_, _, config)| 1e9 / f64::from(config.vt * config.block_threads))
+        },
+        facts: |point, subject| {
+            let spills = subject.scan().is_some_and(|(_, _, config)| config.block_threads >= 512);
+            let facts = SubjectFacts { spill_bytes: Some(if spills { 8 } else { 0 }), ..SubjectFacts::default() };
+            // What is counted has another number of elements than what is loaded.
+            let is_scan = subject.scan().is_some() && point.workload.kind() == ProblemKind::Histogram;
+            let stored = "counts are no elements of this laboratory".to_owned();
+            if is_scan { Err(NotMeasured::NotLaunchable(stored)) } else { Ok(facts) }
+        },
+        is_wrong: |_| false,
+        ..MADE_UP
+    };
+    let mut recorder = recorder(folder.path(), &header(plan.sweep.clone()), false);
+    run_tuning(&mut MockLaboratory::new(fast), &plan, &mut recorder, &mut |_| {})
+        .unwrap_or_else(|error| panic!("{error}"));
+    let table = derived(&recorder.finish(FINISHED).expect("a record"));
+    let last = table.rows().last().expect("it has rows");
+    let (tile, name) = (last.vt.zip(last.block_threads).map(|(vt, threads)| vt * threads), last.tuned.to_string());
+    assert_eq!(name, "selection of u8: u8 -> u8", "what cannot be launched has no row");
+    assert!(tile >= Some(16 << 10), "{last:?}");
+    let note = table.header.note.expect("one problem has no rows");
+    assert!(note.contains("histogram of u8: u8 -> u32 at all sizes"), "{note}");
+}
+
+#[test]
+fn what_auto_cannot_tell_apart_is_not_tuned_together_and_what_no_shape_has_is_refused() {
+    let of = |kind| (workload(kind, ElementType::I32, Some(64)), None);
+    for pair in [
+        [ProblemKind::Select, ProblemKind::SelectMost],
+        [ProblemKind::Unique, ProblemKind::UniqueMost],
+        [ProblemKind::Partition, ProblemKind::PartitionMost],
+    ] {
+        let error = TunePlan::of_workloads(&pair.map(of), 60.0, true).expect_err("one row for both");
+        assert!(matches!(error, TuneError::OneProblem { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("i32 select") || !text.contains("select"), "{text}");
+        assert!(text.contains("all but one") || text.contains("gaps"), "{text}");
+    }
+    // All others are told apart.
+    let told: Vec<Workload> = every_problem()
+        .into_iter()
+        .filter(|workload| !workload.kind().name().ends_with("-most") && workload.kind() != ProblemKind::SortByHalf)
+        .collect();
+    assert!(plan_of(&told, true).points(Gpu::H100).len() > 300);
+    let one_row = [(workload(ProblemKind::Rows, ElementType::I32, Some(1 << 30)), Some(1 << 30))];
+    let error = TunePlan::of_workloads(&one_row, 60.0, true).expect_err("a sequence").to_string();
+    assert!(error.contains("two rows or columns") && error.contains("--shape"), "{error}");
+    assert!(matches!(TunePlan::of_workloads(&[], 60.0, true), Err(TuneError::Plan(_))));
 }
 
 #[test]
@@ -709,6 +966,27 @@ mod command_line {
         assert_refused(&run(&["tune"]), 2, &["--output"]);
         assert_refused(&run(&["tune", "--output", "x", "--types", "affine-map"]), 2, &["affine-map is no number"]);
         assert_refused(&run(&["tune", "--output", "x", "--seconds", "0"]), 2, &["from 1 to 86400"]);
+        let problem = |words: &[&str]| run(&[&["tune", "--output", "x"], words].concat());
+        assert_refused(&problem(&["--problem", "recurrence,rows", "--shape", "64x1000"]), 3, &["needs an NVIDIA GPU"]);
+        for types in ["all", "f32", "bf16"] {
+            assert_refused(&problem(&["--problem", "all", "--types", types]), 3, &["needs an NVIDIA GPU"]);
+        }
+        for (words, says) in [
+            (&["--shape", "4x4"][..], "none of the problems scans rows or columns"),
+            (&["--problem", "sort", "--shape", "4x4"], "none of the problems scans rows or columns"),
+            (&["--problem", "rows", "--run-length", "4"], "none of the problems has runs"),
+            (&["--problem", "sort", "--input-types", "u8"], "each of the problems loads what --types says"),
+            (&["--input-types", "u8"], "each of the problems loads what --types says"),
+            (&["--problem", "by-key", "--run-length", "0"], "at least 1 element"),
+            (&["--problem", "sideways"], "reverse-recurrence"),
+            (&["--problem", "histogram", "--types", "f32"], "nothing is left to run"),
+            (&["--problem", "scatter", "--types", "affine-map"], "not defined on affine-map"),
+            (&["--problem", "rows", "--shape", "1x2^28", "--types", "u8", "--quick"], "--shape"),
+            (&["--problem", "select,select-most"], "tune one of them"),
+            (&["--problem", "rows", "--from", "none-such"], "--problem"),
+        ] {
+            assert_refused(&problem(words), 2, &[says]);
+        }
         assert_refused(&run(&["tune", "--output", "x", "--from", "none-such"]), 2, &["none-such"]);
     }
 

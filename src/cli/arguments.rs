@@ -323,16 +323,14 @@ impl CompareArguments {
         let of_passes = "none of the strategies has tile descriptors to choose (auto takes what its tuning table says)";
         let fair = self.schedule == Some(ScheduleChoice::Fair);
         let problems = self.problems();
-        let any = |has: fn(ProblemKind) -> bool| problems.iter().any(|&problem| has(problem));
-        let no_rows = "none of the problems scans rows or columns; choose one such as --problem rows";
-        let no_runs = "none of the problems has runs; choose one such as --problem by-key";
+        let has_operator = problems.iter().any(|problem| problem.has_operator());
         let no_operator = "none of the problems has an operator to choose";
-        let one_type = "each of the problems loads what --types says";
+        refuse_idle_of_problems(
+            problems,
+            [self.shape.is_some(), self.run_length.is_some(), self.input_types.is_some()],
+        )?;
         refuse_idle([
-            ("--shape", self.shape.is_some(), any(ProblemKind::takes_shape), no_rows),
-            ("--run-length", self.run_length.is_some(), any(ProblemKind::has_runs), no_runs),
-            ("--operators", self.operators.is_some(), any(ProblemKind::has_operator), no_operator),
-            ("--input-types", self.input_types.is_some(), any(ProblemKind::has_operator), one_type),
+            ("--operators", self.operators.is_some(), has_operator, no_operator),
             ("--preemption", self.preemption.is_some(), !fair, "with --schedule fair no warp is interrupted"),
             ("--tuning", self.tuning.is_some(), chosen.contains(&StrategyChoice::Auto), "only auto goes by a table"),
             ("--vts", self.vts.is_some(), some(Strategy::has_tiles), of_tiles),
@@ -372,6 +370,26 @@ pub(super) fn refuse_idle<const N: usize>(options: [(&str, bool, bool, &str); N]
         Some((option, _, _, why)) => Err(CliError::Usage(format!("{option} has no effect here: {why}; leave it out"))),
         None => Ok(()),
     }
+}
+
+/// Refuses what has no effect on any of these problems: --shape, --run-length or --input-types, of each of which it says whether it
+/// is given.
+///
+/// # Errors
+/// When there is one.
+pub(super) fn refuse_idle_of_problems(
+    problems: &[ProblemKind],
+    [shape, run_length, input_types]: [bool; 3],
+) -> Result<(), CliError> {
+    let any = |has: fn(ProblemKind) -> bool| problems.iter().any(|&problem| has(problem));
+    let no_rows = "none of the problems scans rows or columns; choose one such as --problem rows";
+    let no_runs = "none of the problems has runs; choose one such as --problem by-key";
+    let one_type = "each of the problems loads what --types says";
+    refuse_idle([
+        ("--shape", shape, any(ProblemKind::takes_shape), no_rows),
+        ("--run-length", run_length, any(ProblemKind::has_runs), no_runs),
+        ("--input-types", input_types, any(ProblemKind::has_operator), one_type),
+    ])
 }
 
 /// A list of names, separated by commas.
@@ -426,7 +444,7 @@ fn parse_probability(text: &str) -> Result<f64, String> {
         .ok_or_else(|| "a probability is a number from 0 to 1".to_owned())
 }
 
-fn parse_run(text: &str) -> Result<u64, String> {
+pub(super) fn parse_run(text: &str) -> Result<u64, String> {
     match parse_count(text) {
         Ok(0) => Err("a run has at least 1 element".to_owned()),
         Ok(elements) => Ok(elements),

@@ -151,6 +151,32 @@ impl Jobs {
     }
 }
 
+/// The lengths of rows, columns or runs of a problem, each with the elements of all of them where a shape says them.
+pub(super) fn segments(
+    kind: ProblemKind,
+    shapes: Option<&[Shape]>,
+    runs: Option<&[u64]>,
+) -> Vec<(Option<u64>, Option<u64>)> {
+    let runs = runs.unwrap_or(&[ProblemKind::DEFAULT_RUN]);
+    let lengths: Vec<Option<u64>> = match kind {
+        kind if kind.has_runs() => runs.iter().copied().map(Some).collect(),
+        kind if kind.needs_shape() => vec![Some(ProblemKind::DEFAULT_LINE)],
+        _ => vec![None],
+    };
+    let shapes: Vec<Option<Shape>> = match shapes {
+        Some(shapes) => shapes.iter().copied().map(Some).collect(),
+        None => vec![None],
+    };
+    let of_shape = |shape: Option<Shape>| match shape.and_then(|shape| kind.line_elements(shape)) {
+        Some(elements) => vec![Some(elements)],
+        None => lengths.clone(),
+    };
+    shapes
+        .into_iter()
+        .flat_map(|shape| of_shape(shape).into_iter().map(move |length| (length, shape.map(Shape::elements))))
+        .collect()
+}
+
 /// The error of a comparison that compared nothing.
 pub(super) fn nothing_ran(skipped: &[Skipped]) -> CliError {
     let reasons: Vec<_> = skipped.iter().map(|Skipped { what, why }| format!("\n  {what}: {why}")).collect();
@@ -196,7 +222,7 @@ impl Builder<'_> {
                 self.skip(kind.to_string(), NoScan::SeveralArrays(kind).to_string());
                 continue;
             }
-            for (segment_elements, n) in self.segments(kind) {
+            for (segment_elements, n) in segments(kind, arguments.shape.as_deref(), arguments.run_length.as_deref()) {
                 if let (Some(n), Some((_, elements))) = (n, file.filter(|&(_, elements)| Some(elements) != n)) {
                     self.skip(format!("{kind} of {n} elements"), format!("the file has {elements}"));
                     continue;
@@ -227,29 +253,6 @@ impl Builder<'_> {
             }
         }
         workloads
-    }
-
-    /// The lengths of rows, columns or runs of a problem, each with the elements of all of them where a shape says them.
-    fn segments(&self, kind: ProblemKind) -> Vec<(Option<u64>, Option<u64>)> {
-        let arguments = self.arguments;
-        let runs = arguments.run_length.as_deref().unwrap_or(&[ProblemKind::DEFAULT_RUN]);
-        let lengths: Vec<Option<u64>> = match kind {
-            kind if kind.has_runs() => runs.iter().copied().map(Some).collect(),
-            kind if kind.needs_shape() => vec![Some(ProblemKind::DEFAULT_LINE)],
-            _ => vec![None],
-        };
-        let shapes: Vec<Option<Shape>> = match &arguments.shape {
-            Some(shapes) => shapes.iter().copied().map(Some).collect(),
-            None => vec![None],
-        };
-        let of_shape = |shape: Option<Shape>| match shape.and_then(|shape| kind.line_elements(shape)) {
-            Some(elements) => vec![Some(elements)],
-            None => lengths.clone(),
-        };
-        shapes
-            .into_iter()
-            .flat_map(|shape| of_shape(shape).into_iter().map(move |length| (length, shape.map(Shape::elements))))
-            .collect()
     }
 
     fn types_and_operators(&self, file: Option<ElementType>) -> Vec<(ElementType, Operator)> {

@@ -231,6 +231,7 @@ const TUNE_AFTER_HELP: &str = "\
 Examples:
   lookback tune --output tuning.toml         four minutes at most
   lookback compare --tuning tuning.toml --strategies auto,lookback
+  lookback tune --problem recurrence,rows --types f32 --output own/tuning.toml
   lookback tune --from tune-h200.jsonl.gz --output tuning.toml   no GPU needed
 
 Exit codes: 0 all right, 1 a candidate was wrong or the device failed,

@@ -1,17 +1,20 @@
 //! `lookback tune`: measures candidates and writes the table that `auto` goes by.
 
-use super::arguments::Names;
+use super::arguments::{Names, parse_run, refuse_idle_of_problems};
 use super::console::Console;
 use super::error::{CliError, EXIT_OK, EXIT_WRONG};
+use super::jobs::{nothing_ran, segments};
 use super::sweep::{in_a_sentence, in_words, open_laboratory, open_record, record_into};
-use crate::element::ElementType;
+use crate::element::{ElementType, Operator};
 use crate::lab::measure::record::{Opened, SweepRecord};
 use crate::lab::measure::run::Laboratory;
 use crate::lab::measure::tune::{self, TunePlan};
-use crate::lab::recorder::{folder_of, write_atomically};
+use crate::lab::recorder::{Skipped, folder_of, write_atomically};
+use crate::lab::workload::{ProblemKind, Shape, Workload};
 use crate::strategy::tuning::TuningTable;
 use crate::text::format_size;
 use clap::Args;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -21,10 +24,27 @@ pub struct TuneArguments {
     /// The table to write; its record, tune-h200.jsonl.gz or the like, stays beside it as the evidence
     #[arg(long, value_name = "FILE")]
     pub output: PathBuf,
+    /// Measure these problems, as `compare` names them: recurrence, rows, sort, …, or
+    /// all [default: flat]
+    #[arg(long, value_name = "LIST")]
+    pub problem: Option<Names<ProblemKind>>,
+    /// Rows and columns, as 4096x16384, of problems that scan a matrix: rows or
+    /// columns of that length at all sizes and at this one [default: of 256
+    /// elements; recurrences are one sequence]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub shape: Option<Vec<Shape>>,
+    /// Elements of a run of equal keys, from flag to flag or from offset to offset, or
+    /// of which one is kept, on average [default: 64]
+    #[arg(long, value_name = "N", value_parser = parse_run)]
+    pub run_length: Option<u64>,
     /// Element types [default: u8,u16,i32,f32,i64,f64; u32 and u64 take the
-    /// rows of i32 and i64]
+    /// rows of i32 and i64, but for problems, which have halves, too]
     #[arg(long, value_name = "LIST")]
     pub types: Option<Names<ElementType>>,
+    /// Element types that are loaded, where those of --types are stored [default:
+    /// the same]
+    #[arg(long, value_name = "LIST")]
+    pub input_types: Option<Names<ElementType>>,
     /// Time for everything, compilation included [default: 240, quick: 60]
     #[arg(long, value_name = "N", value_parser = parse_seconds)]
     pub seconds: Option<f64>,
@@ -35,7 +55,9 @@ pub struct TuneArguments {
     #[arg(long)]
     pub resume: bool,
     /// Measure nothing: write the table that this record gives; no GPU is needed
-    #[arg(long, value_name = "RECORD", conflicts_with_all = ["types", "seconds", "quick", "resume", "ordinal"])]
+    #[arg(long, value_name = "RECORD", conflicts_with_all = [
+        "problem", "shape", "run_length", "types", "input_types", "seconds", "quick", "resume", "ordinal",
+    ])]
     pub from: Option<PathBuf>,
     /// Which GPU, as CUDA counts
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -76,10 +98,56 @@ pub fn tune(arguments: &TuneArguments) -> Result<u8, CliError> {
         true => tune::TYPES.to_vec(),
         false => names.choices.clone(),
     });
+    let problems = arguments.problem.as_ref();
+    let is_given = [arguments.shape.is_some(), arguments.run_length.is_some(), arguments.input_types.is_some()];
+    refuse_idle_of_problems(problems.map_or(&[], |names| &names.choices), is_given)?;
     let seconds = arguments.seconds.unwrap_or(if arguments.quick { QUICK_SECONDS } else { SECONDS });
-    let plan = TunePlan::new(&types, seconds, arguments.quick)?;
+    let plan = match problems {
+        Some(problems) => {
+            let asked = workloads(arguments, problems, &types, &console)?;
+            TunePlan::of_workloads(&asked, seconds, arguments.quick)?
+        }
+        None => TunePlan::new(&types, seconds, arguments.quick)?,
+    };
     let mut laboratory = open_laboratory(arguments.ordinal, "tune", INSTEAD)?;
     measure_and_write(laboratory.as_mut(), &plan, &arguments.output, arguments.resume, &mut console)
+}
+
+/// What is scanned of all lists, each with the elements that a shape says. What there is not is left out, with a remark where it was
+/// asked for by its name.
+fn workloads(
+    arguments: &TuneArguments,
+    problems: &Names<ProblemKind>,
+    types: &[ElementType],
+    console: &Console,
+) -> Result<Vec<(Workload, Option<u64>)>, CliError> {
+    let run_length = arguments.run_length.map(|elements| [elements]);
+    let is_by_name = !problems.all && arguments.types.as_ref().is_some_and(|names| !names.all);
+    let (mut found, mut skipped) = (Vec::new(), Vec::new());
+    for &kind in &problems.choices {
+        let lengths = segments(kind, arguments.shape.as_deref(), run_length.as_ref().map(<[u64; 1]>::as_slice));
+        for ((length, n), &element) in lengths.iter().flat_map(|&of| types.iter().map(move |element| (of, element))) {
+            let inputs = arguments.input_types.as_ref().filter(|_| kind.has_operator());
+            for &input in inputs.map_or(&[element][..], |names| &names.choices) {
+                match Workload::with_halves(kind, Operator::Sum, input, element, length) {
+                    Ok(workload) => found.push((workload, n)),
+                    Err(error) => skipped.push(Skipped { what: format!("{kind} of {input}"), why: error.to_string() }),
+                }
+            }
+        }
+    }
+    if found.is_empty() {
+        return Err(nothing_ran(&skipped));
+    }
+    if problems.all {
+        // Of those that are one problem to `auto` the first.
+        let mut first = HashMap::new();
+        found.retain(|(workload, _)| first.entry(tune::tuned(*workload)).or_insert(*workload) == workload);
+    }
+    for Skipped { what, why } in skipped.iter().filter(|_| is_by_name) {
+        console.remark(&format!("skipped: {what} ({why})"));
+    }
+    Ok(found)
 }
 
 /// Measures on a laboratory, keeps the record beside the table, and writes the table.
@@ -103,7 +171,7 @@ pub fn measure_and_write(
             return Ok(EXIT_OK);
         }
     };
-    let points = plan.points();
+    let points = plan.points(header.machine.tuning_gpu());
     let candidates: usize = points.iter().map(|point| point.entries.len()).sum();
     console.print(&format!("tuning on {}, driver {}\n", header.machine.gpu, header.machine.driver))?;
     console.remark(&format!(
@@ -173,13 +241,14 @@ fn write_table(record: &Path, output: &Path, console: &mut Console) -> Result<()
 
 /// What was chosen, a line a row.
 fn describe(table: &TuningTable) -> String {
-    let mut text = format!("\n{:<10} {:>12}  {:<20} {:>2} {:>5}\n", "", "up to n", "strategy", "VT", "block");
+    let width = table.rows().iter().map(|row| row.tuned.to_string().chars().count()).max().unwrap_or(0).max(10);
+    let mut text = format!("\n{:<width$} {:>12}  {:<20} {:>2} {:>5}\n", "", "up to n", "strategy", "VT", "block");
     for row in table.rows() {
         let number = |value: Option<u32>| value.map_or("-".to_owned(), |value| value.to_string());
         let _ = writeln!(
             text,
-            "{:<10} {:>12}  {:<20} {:>2} {:>5}",
-            format!("{} {}", row.element, row.operator),
+            "{:<width$} {:>12}  {:<20} {:>2} {:>5}",
+            row.tuned,
             row.up_to.map_or("any".to_owned(), format_size),
             row.strategy,
             number(row.vt),

@@ -1239,8 +1239,14 @@ const fn key_type(key: ElementType) -> &'static str {
     }
 }
 
-impl fmt::Display for Defined {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+/// A type of the crate in CUDA without where it is from, as a user writes it.
+pub(super) fn own_name(cuda_type: &str) -> &str {
+    cuda_type.trim_start_matches("::lookback::")
+}
+
+impl Defined {
+    /// Its name and how it is scanned, in pieces.
+    fn words(self) -> [&'static str; 5] {
         let segments = match self.segments {
             Segments::One => "",
             Segments::Rows { .. } => ", by rows",
@@ -1252,7 +1258,23 @@ impl fmt::Display for Defined {
         let direction = if self.is_reversed { ", reversed" } else { "" };
         let order = if self.is_reproducible { ", reproducible" } else { "" };
         let strides = if self.is_strided { ", strided" } else { "" };
-        formatter.pad(&format!("{}{segments}{strides}{direction}{order}", self.definition.0.name))
+        [&self.definition.0.name, segments, strides, direction, order]
+    }
+
+    /// The same, and what becomes of elements that are not kept.
+    pub(super) fn words_with_others(self) -> impl Iterator<Item = &'static str> {
+        let others = match self.selection().map(|selection| selection.others) {
+            None | Some(Others::Dropped) => "",
+            Some(Others::Apart) => ", others apart",
+            Some(Others::Behind) => ", others behind",
+        };
+        self.words().into_iter().chain([others])
+    }
+}
+
+impl fmt::Display for Defined {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.pad(&self.words().concat())
     }
 }
 

@@ -1,5 +1,6 @@
 //! What is scanned, as the kernels know it (`cuda/problem/problem.cuh`): an operator, and four types.
 
+use super::definition::own_name;
 use super::{Axis, Defined, ElementType, Float, Histogram, Instance, KeyBits, NoSuchInstance, Operator, Verb};
 use crate::abi;
 use std::fmt;
@@ -172,6 +173,34 @@ impl Problem {
             },
         };
         Instance::new(widest, operator).unwrap_or(self.instance().unwrap_or(Instance::SUM_OF_WORDS))
+    }
+
+    /// What a row of a tuning table calls it: its name, how it is scanned, and the types in CUDA of what is loaded and stored,
+    /// as `recurrence of f32, by rows: float, float -> float` or `sum: u8 -> u32`.
+    pub fn tuning_name(self) -> String {
+        self.tuning_words().collect()
+    }
+
+    /// Whether a row of a tuning table calls it so. Nothing is put together for that, because every run asks.
+    pub(crate) fn has_tuning_name(self, name: &str) -> bool {
+        self.tuning_words().try_fold(name, |rest, word| rest.strip_prefix(word)) == Some("")
+    }
+
+    /// That name in pieces.
+    fn tuning_words(self) -> impl Iterator<Item = &'static str> {
+        let (numbers, defined) = match self.0 {
+            Kind::Numbers(numbers) => (Some(numbers), None),
+            Kind::Defined(defined) | Kind::SpineOf(defined) => (None, Some(defined)),
+        };
+        let name = numbers.map(|numbers| numbers.instance.operator().name());
+        let name = name.into_iter().chain(defined.into_iter().flat_map(Defined::words_with_others));
+        let of_numbers = |element: fn(Numbers) -> ElementType| numbers.map(element).map(ElementType::cuda_type);
+        let of_defined = |(name, _)| name;
+        let loaded = defined.into_iter().flat_map(Defined::inputs).map(of_defined);
+        let loaded = of_numbers(|numbers| numbers.input).into_iter().chain(loaded);
+        let stored = defined.into_iter().flat_map(Defined::outputs).map(of_defined);
+        let stored = of_numbers(|numbers| numbers.output).into_iter().chain(stored);
+        name.chain([":"]).chain(listed(loaded)).chain([" ->"]).chain(listed(stored))
     }
 
     /// The operator on what is scanned; `None` for what a user has defined.
@@ -396,6 +425,11 @@ impl From<Defined> for Problem {
     }
 }
 
+/// Types in CUDA, a blank before the first and commas between them.
+fn listed(types: impl Iterator<Item = &'static str>) -> impl Iterator<Item = &'static str> {
+    types.enumerate().flat_map(|(index, name)| [if index == 0 { " " } else { ", " }, own_name(name)])
+}
+
 /// A number of one type in another, as C++ converts it; `None` where a float is no small whole number and would become an
 /// integer.
 fn converted(from: ElementType, bytes: &[u8], to: ElementType) -> Option<Vec<u8>> {
@@ -466,6 +500,58 @@ mod tests {
         assert!(matches!(of(Operator::Xor, U32, F32), Err(NoSuchProblem::NoSuchInstance(_))));
         assert!(matches!(of(Operator::Sum, F32, U32), Err(NoSuchProblem::FloatToInteger { .. })));
         assert!(matches!(of(Operator::Affine, BicyclicPair, AffineMap), Err(NoSuchProblem::NotANumber(_))));
+    }
+
+    #[test]
+    fn a_tuning_table_calls_a_problem_by_its_name_and_its_arrays() {
+        use crate::element::{Definition, Segments};
+        use ElementType::{F16, F32, I32, U8, U16, U32, U64};
+        let defined = |definition: Definition| definition.define().unwrap();
+        let sums = defined(Definition::of_numbers(Operator::Sum, I32, I32).unwrap());
+        let recurrence = defined(Definition::linear_recurrence::<f32>().unwrap());
+        let rows = Segments::Rows { have_states: false };
+        let totals = || Definition::totals_by_key(U32, Operator::Sum, I32, I32).unwrap();
+        let named: Vec<(Problem, &str)> = vec![
+            (Problem::accumulating(Operator::Sum, U8, U32).unwrap(), "sum: u8 -> u32"),
+            (Problem::accumulating(Operator::Sum, U8, U16).unwrap(), "sum: u8 -> u16"),
+            (Problem::accumulating(Operator::Max, F16, F16).unwrap(), "max: f16 -> f16"),
+            (Problem::plain(instance(F32, Operator::Sum)), "sum: float -> float"),
+            (recurrence.into(), "recurrence of f32: float, float -> float"),
+            (recurrence.in_segments(rows).into(), "recurrence of f32, by rows: float, float -> float"),
+            (recurrence.reversed(true).into(), "recurrence of f32, reversed: float, float -> float"),
+            (sums.in_segments(rows).strided().into(), "i32 sum, by rows, strided: int -> int"),
+            (sums.in_segments(Segments::Keys(U64)).into(), "i32 sum, by key: u64, int -> int"),
+            (sums.in_segments(Segments::HeadFlags).into(), "i32 sum, by head flags: u8, int -> int"),
+            (sums.in_segments(Segments::Offsets).into(), "i32 sum, by offsets: int -> int"),
+            (sums.reproducible().into(), "i32 sum, reproducible: int -> int"),
+            (defined(totals()).into(), "i32 sum: u32, int -> int"),
+            (defined(totals().others_behind()).into(), "i32 sum, others behind: u32, int -> int"),
+            (defined(Definition::partition::<u8>("return x;")).into(), "selection of u8, others apart: u8 -> u8, u8"),
+            (defined(Definition::select::<u8>("return x;")).into(), "selection of u8: u8 -> u8"),
+            (defined(Definition::sort::<u32>().unwrap().with::<u8>("a")).into(), "sort of u32: u32, u8 -> u32, u8"),
+            (defined(Definition::byte_histogram::<u8, u64>().unwrap()).into(), "histogram of u8: u8 -> u64"),
+            (defined(Definition::owners::<u32>()).into(), "owners as u32: -> u32"),
+        ];
+        for (problem, name) in &named {
+            assert_eq!(problem.tuning_name(), *name);
+            for (other, other_name) in &named {
+                assert_eq!(problem.has_tuning_name(other_name), problem == other, "{name}, {other_name}");
+            }
+            let beside = [&name[1..], &name[..name.len() - 1], &format!("{name} "), ""];
+            assert!(!beside.iter().any(|beside| problem.has_tuning_name(beside)), "{name}");
+        }
+        // How many elements there are, and who counts them, is none of it.
+        let select = defined(Definition::select::<u8>("return x;"));
+        assert!(Problem::from(select.of_length(1 << 40).counted()).has_tuning_name("selection of u8: u8 -> u8"));
+        // What the laboratory selects is what users select.
+        #[cfg(feature = "lab")]
+        for (of_laboratory, of_user) in [
+            (Definition::below_middle(F32).unwrap(), Definition::select::<f32>("return x > 1;")),
+            (Definition::repeated_of(F32), Definition::repeated::<f32>()),
+        ] {
+            let [of_laboratory, of_user] = [of_laboratory, of_user].map(|of| Problem::from(defined(of)).tuning_name());
+            assert_eq!(of_laboratory, of_user);
+        }
     }
 
     #[test]

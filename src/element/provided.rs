@@ -1,5 +1,6 @@
 //! Definitions that the crate provides.
 
+use super::definition::own_name;
 use super::{ArrayElement, Definition, Element, ElementType, NoSuchProblem, Operator, Problem, WholeNumber};
 
 impl Definition {
@@ -69,8 +70,7 @@ impl Definition {
     /// The elements of an array `x` for which statements of CUDA C++ return true, in their order: CUB's `DeviceSelect::If`, NumPy's
     /// `x[predicate(x)]`. The statements have the element by its name, and its place `i`. Into one output, `kept`.
     pub fn select<T: ArrayElement>(predicate: &str) -> Self {
-        let name = T::CUDA_TYPE.trim_start_matches("::lookback::");
-        Self::filter(format!("selection of {name}"))
+        Self::filter(format!("selection of {}", own_name(T::CUDA_TYPE)))
             .input::<T>("x")
             .keep(predicate)
             .output::<T>("kept")
@@ -79,8 +79,7 @@ impl Definition {
 
     /// The elements of the first array, `x`, whose flag in the second one is not 0: CUB's `DeviceSelect::Flagged`.
     pub fn select_flagged<T: ArrayElement>() -> Self {
-        let name = T::CUDA_TYPE.trim_start_matches("::lookback::");
-        Self::filter(format!("flagged {name}"))
+        Self::filter(format!("flagged {}", own_name(T::CUDA_TYPE)))
             .input::<T>("x")
             .input::<u8>("flag")
             .keep("return flag != 0;")
@@ -99,7 +98,8 @@ impl Definition {
             .store("kept = x;")
     }
 
-    /// What the laboratory selects: numbers below the middle of their type's range, which is 0 but for unsigned ones.
+    /// What the laboratory selects: numbers below the middle of their type's range, which is 0 but for unsigned ones. Its name is
+    /// that of every selection, whose tiles are the same.
     ///
     /// # Errors
     /// When it is not a type of numbers.
@@ -110,7 +110,7 @@ impl Definition {
             true => String::from("0"),
             false => format!("static_cast<{number}>(1) << {}", 8 * element.bytes() - 1),
         };
-        Ok(Self::filter(format!("{element} below the middle"))
+        Ok(Self::filter(format!("selection of {}", own_name(element.cuda_type())))
             .input_of("x", element)
             .keep(&format!("return static_cast<{number}>(x) < ({middle});"))
             .output_of("kept", element)
@@ -255,7 +255,7 @@ impl Definition {
     /// Each element as often as the offsets say: NumPy's `repeat`, PyTorch's `repeat_interleave`, the inverse of
     /// [`Self::run_length_encode`] once its lengths are summed. Of an array `x` into `repeated`. Put onto a stream by `expand`.
     pub fn repeated<T: ArrayElement>() -> Self {
-        Self::expansion(format!("repeated {}", T::CUDA_TYPE))
+        Self::expansion(format!("repeated {}", own_name(T::CUDA_TYPE)))
             .input::<T>("x")
             .output::<T>("repeated")
             .store("repeated = x;")
@@ -264,7 +264,7 @@ impl Definition {
     /// The same of a type that is chosen at run time.
     #[cfg(feature = "lab")]
     pub(crate) fn repeated_of(element: ElementType) -> Self {
-        Self::expansion(format!("repeated {element}"))
+        Self::expansion(format!("repeated {}", own_name(element.cuda_type())))
             .input_of("x", element)
             .output_of("repeated", element)
             .store("repeated = x;")

@@ -574,6 +574,11 @@ impl Workload {
         }
     }
 
+    /// Bytes that the elements of an access are counted by, which tiles are chosen by.
+    pub(crate) fn access_bytes(self) -> usize {
+        self.problem.access_bytes()
+    }
+
     /// Whether it is the scan of one array of an operator's own values into another one, which every strategy has.
     pub fn is_plain(self) -> bool {
         self.problem.is_plain()

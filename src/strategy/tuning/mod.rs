@@ -24,7 +24,19 @@
 //! strategy = "lookahead"
 //! vt = 32
 //! block_threads = 128
+//!
+//! [[row]]
+//! problem = "f32 sum, by rows: float, float -> float"
+//! line = 256                 # elements of a row or column; without it, for all of which there is no other row
+//! strategy = "lookback"
+//! vt = 16
+//! block_threads = 128
 //! ```
+//!
+//! **Problems.** A row may be for a problem instead of an element and an operator: for what is called so
+//! ([`Problem::tuning_name`]), and nothing else. Where there is one for the problem, and for the length of its rows or columns,
+//! `auto` takes its strategy, as it is suggested for the problem but for what the row says; where there is none, or above the
+//! limit of the last one, it goes by the other rows and by rules. A table of such rows alone leaves all else to the committed one.
 //!
 //! One block or one cluster that would go round twice for a size has more threads than its row says, so that it goes round
 //! once: a warp more, half as many more, twice as many and so on, whichever is enough.
@@ -44,8 +56,10 @@
 mod table;
 
 pub use crate::gpu::Gpu;
-pub use table::{Evidence, RowFault, RunnerUp, Times, TuningError, TuningHeader, TuningRow, TuningRule, TuningTable};
-use table::{Fixed, LARGE, configured};
+pub use table::{
+    Evidence, RowFault, RunnerUp, Times, Tuned, TuningError, TuningHeader, TuningRow, TuningRule, TuningTable,
+};
+use table::{Fixed, LARGE, configured, fixed_in};
 
 use crate::abi;
 use crate::element::{ElementType, Instance, Operator, Problem};
@@ -86,6 +100,15 @@ struct Range {
     fixed: Option<Fixed>,
 }
 
+/// What is taken for a problem.
+#[derive(Debug, Clone)]
+struct OfProblem {
+    name: String,
+    /// Elements of a row or column, if it is for such alone.
+    line: Option<u64>,
+    ranges: Vec<Range>,
+}
+
 /// A table as it counts on one GPU, ready for [`Self::resolve`].
 #[derive(Debug, Clone)]
 pub struct Tuning {
@@ -94,6 +117,7 @@ pub struct Tuning {
     /// Whether the table is of a GPU with as many multiprocessors of the same capability.
     is_of_its_kind: bool,
     ranges: HashMap<Instance, Vec<Range>>,
+    problems: Vec<OfProblem>,
     architecture: Architecture,
 }
 
@@ -126,12 +150,13 @@ impl Tuning {
                 is_measured: false,
                 is_of_its_kind: false,
                 ranges: HashMap::new(),
+                problems: Vec::new(),
                 architecture: gpu.architecture,
             },
         }
     }
 
-    /// A user's table on a GPU.
+    /// A user's table on a GPU. Of what it has no row for, if all of its rows are for problems, the committed table has.
     ///
     /// # Errors
     /// When one of its rows has a tile that a block of this GPU cannot hold, or asks for a cluster where the GPU has
@@ -139,10 +164,16 @@ impl Tuning {
     pub fn with_table(table: &TuningTable, gpu: Gpu) -> Result<Self, TuningError> {
         let mut below = HashMap::new();
         for (index, row) in table.rows.iter().enumerate() {
-            let start = below.insert((row.element, row.operator), row.up_to.unwrap_or(u64::MAX)).unwrap_or(0);
+            let start = below.insert(&row.tuned, row.up_to.unwrap_or(u64::MAX)).unwrap_or(0);
             row.check(start, Some(gpu)).map_err(|fault| table.fault("the tuning table", index, fault))?;
         }
-        Ok(Self::of(table, gpu, format!("of {}", table.header.gpu)))
+        let own = Self::of(table, gpu, format!("of {}", table.header.gpu));
+        if !table.is_of_problems() {
+            return Ok(own);
+        }
+        let committed = Self::committed(gpu);
+        let name = format!("{}, with the problems {}", committed.name, own.name);
+        Ok(Self { name, problems: own.problems, ..committed })
     }
 
     fn of(table: &TuningTable, gpu: Gpu, name: String) -> Self {
@@ -151,19 +182,14 @@ impl Tuning {
             let bytes = instance.element().bytes() as u64;
             let own = table.rows_of(instance);
             let limits: Vec<Range> = if !own.is_empty() {
-                let range = |row: &&TuningRow| Range {
-                    up_to: row.up_to.unwrap_or(u64::MAX),
-                    strategy: row.strategy,
-                    fixed: row.fixed(),
-                };
-                own.iter().map(range).collect()
+                own.into_iter().map(Range::of).collect()
             } else if table.rules.is_empty() {
-                let range = |row: &&TuningRow| Range {
-                    up_to: row.up_to.map_or(u64::MAX, |n| n.saturating_mul(row.element.bytes() as u64) / bytes),
+                let range = |(element, row): (ElementType, &TuningRow)| Range {
+                    up_to: row.up_to.map_or(u64::MAX, |n| n.saturating_mul(element.bytes() as u64) / bytes),
                     strategy: row.strategy,
                     fixed: None,
                 };
-                table.widest_rows().iter().map(range).collect()
+                table.widest_rows().map(range).collect()
             } else {
                 table.rules.iter().map(|rule| rule.range(gpu, bytes)).collect()
             };
@@ -178,7 +204,17 @@ impl Tuning {
         }
         let is_of_its_kind =
             table.architecture() == Some(gpu.architecture) && table.header.multiprocessors == Some(gpu.multiprocessors);
-        Self { name, is_measured: table.header.measured, is_of_its_kind, ranges, architecture: gpu.architecture }
+        let mut problems: Vec<OfProblem> = Vec::new();
+        for row in &table.rows {
+            let Tuned::Problem { problem, line } = &row.tuned else { continue };
+            let range = Range::of(row);
+            match problems.iter_mut().find(|of| (&of.name, of.line) == (problem, *line)) {
+                Some(of) => of.ranges.push(range),
+                None => problems.push(OfProblem { name: problem.clone(), line: *line, ranges: vec![range] }),
+            }
+        }
+        let (is_measured, architecture) = (table.header.measured, gpu.architecture);
+        Self { name, is_measured, is_of_its_kind, ranges, problems, architecture }
     }
 
     /// What the table is called: that of a committed one, or its GPU's.
@@ -212,6 +248,7 @@ impl Tuning {
         offsets: [u32; 2],
     ) -> Resolved {
         match strategy {
+            StrategyChoice::Auto if let Some(measured) = self.measured(problem, n, row) => measured,
             StrategyChoice::Auto if let Some(axis) = problem.axis() => {
                 let ahead = columns::ahead(problem, axis, n, self.architecture);
                 let ahead = ahead.map(|config| Resolved { strategy: Strategy::Lookahead, config });
@@ -253,6 +290,21 @@ impl Tuning {
             }
             StrategyChoice::Named(strategy) => Self::suggested(strategy, problem, n),
         }
+    }
+
+    /// What the rows for this very problem say of `n` elements, and of lines of this length, if there are such rows and a block of
+    /// the GPU holds a tile.
+    fn measured(&self, problem: Problem, n: u64, row: Option<u64>) -> Option<Resolved> {
+        let line = problem.axis().map(|axis| axis.length).or(row);
+        let is_of_line = |of: &&OfProblem| of.line.is_none() || of.line == line;
+        let fitting = self.problems.iter().filter(is_of_line).filter(|of| problem.has_tuning_name(&of.name));
+        // Some length comes before all lengths.
+        let ranges = &fitting.max_by_key(|of| of.line)?.ranges;
+        let Range { strategy, fixed, .. } = *ranges.get(ranges.partition_point(|range| range.up_to < n))?;
+        // Other tiles would give other bits.
+        let fixed = fixed.filter(|_| !problem.is_reproducible());
+        let config = fixed_in(Self::suggested(strategy, problem, n).config, strategy, fixed, n);
+        Some(Resolved { strategy, config }).filter(|&found| self.holds(problem, found, n))
     }
 
     /// What takes the place of `found` for a compaction, where the table has look-ahead for large arrays: measurements of its own,
@@ -320,7 +372,8 @@ impl Tuning {
     /// Whether the strategy scans it, and a block of the GPU holds a tile of every array.
     fn holds(&self, problem: Problem, Resolved { strategy, config }: Resolved, n: u64) -> bool {
         let aligned = ScanRequest::aligned(problem.tuned_as(), strategy, Mode::Inclusive, config, n);
-        Plan::new(&ScanRequest { problem, ..aligned }).is_ok_and(|plan| plan.fits(self.architecture))
+        let plan = Plan::new(&ScanRequest { problem, ..aligned });
+        plan.is_ok_and(|plan| plan.has_its_clusters(self.architecture) && plan.fits(self.architecture))
     }
 
     /// The largest numbers of elements of an instance for which what the table names is not what it names for one more.
@@ -413,6 +466,11 @@ impl TuningRule {
 }
 
 impl Range {
+    /// What a row says.
+    fn of(row: &TuningRow) -> Self {
+        Self { up_to: row.up_to.unwrap_or(u64::MAX), strategy: row.strategy, fixed: row.fixed() }
+    }
+
     /// The same, or what is suggested where a block of the GPU cannot hold its tile or the GPU has no clusters.
     fn held(self, gpu: Gpu, instance: Instance) -> Self {
         let bytes = instance.element().bytes();
@@ -454,13 +512,15 @@ pub fn tuned_configurations() -> Vec<TunedConfiguration> {
     for &(name, ref table) in &*COMMITTED_TABLES {
         let mut below: HashMap<Instance, u64> = HashMap::new();
         for row in &table.rows {
-            let Ok(instance) = Instance::new(row.element, row.operator) else { continue };
+            let plain = row.tuned.plain().map(|(element, operator)| Instance::new(element, operator));
+            let Some(Ok(instance)) = plain else { continue };
             let from = below.insert(instance, row.up_to.unwrap_or(u64::MAX)).unwrap_or(0);
             for n in sizes_between(from, row.up_to.unwrap_or(LARGE)) {
                 // And with as much in front of it as an array off a boundary may have.
-                let most_lead = u64::from(abi::LOOKBACK_VECTOR_BYTES) / row.element.bytes() as u64;
-                for config in [n, n + most_lead].map(|n| row.config(n)) {
-                    add(name, instance, row.strategy, config);
+                let bytes = instance.element().bytes();
+                let most_lead = u64::from(abi::LOOKBACK_VECTOR_BYTES) / bytes as u64;
+                for n in [n, n + most_lead] {
+                    add(name, instance, row.strategy, configured(row.strategy, row.fixed(), bytes, n));
                 }
             }
         }
@@ -574,6 +634,33 @@ mod tests {
             assert!(found_place.contains(place), "{found_place}");
             assert!(found_fault.contains(fault), "{found_fault}");
         }
+        let of = |subject: &str| format!("[[row]]\n{subject}\nstrategy = \"lookback\"\n");
+        let problem = "problem = \"p: int -> int\"";
+        for (subject, place, fault) in [
+            (String::new(), "row 1 (without up_to)", "an element and an operator, or for a problem"),
+            ("element = \"i32\"".to_owned(), "row 1 (i32, without up_to)", "for a problem"),
+            (format!("operator = \"sum\"\n{problem}"), "row 1 (sum p: int -> int,", "for a problem"),
+            (format!("element = \"i32\"\noperator = \"sum\"\n{problem}"), "row 1", "for a problem"),
+            ("element = \"i32\"\noperator = \"sum\"\nline = 2".to_owned(), "row 1", "rows or columns"),
+            (format!("{problem}\nline = 0"), "row 1 (p: int -> int, without up_to)", "at least 1 element"),
+            (format!("{problem}\nvt = 8"), "row 1 (p: int -> int, without up_to)", "belong together"),
+            (format!("{problem}\nvt = 65\nblock_threads = 32"), "row 1", "from 1 to 64"),
+            (format!("{problem}\nvt = 8\nblock_threads = 33"), "row 1", "multiple of 32"),
+        ] {
+            let (found_place, found_fault) = refusal(&[of(&subject)]);
+            assert!(found_place.contains(place), "{found_place}");
+            assert!(found_fault.contains(fault), "{found_fault}");
+        }
+        let limited = |limit: &str| of(&format!("{problem}\nline = 8\n{limit}"));
+        let (place, fault) = refusal(&[limited("up_to = 9"), limited("up_to = 9")]);
+        assert!(
+            place.contains("row 2 (p: int -> int, lines of 8, up_to 9)") && fault.contains("not above the 9"),
+            "{place}"
+        );
+        assert!(refusal(&[limited(""), of(problem), limited("")]).1.contains("holds for all larger sizes"));
+        // Of another length, or of none, it is another matter; and above its last row there are the rules.
+        let other_length = of(&format!("{problem}\nline = 9"));
+        assert_eq!(table(&[limited("up_to = 9"), of(problem), other_length]).rows().len(), 3);
         let no_operator = "[[row]]\nelement = \"f32\"\noperator = \"and\"\nstrategy = \"lookback\"\n".to_owned();
         assert!(refusal(&[no_operator]).1.contains("not defined on f32"));
         let other = |text: &str| TuningTable::parse(text, "test").unwrap_err().to_string();
@@ -601,6 +688,82 @@ mod tests {
         }
         let of_ampere = format!("{}{text}", HEADER.replace("9.0", "8.0"));
         assert!(TuningTable::parse(&of_ampere, "test").unwrap_err().to_string().contains("clusters"));
+    }
+
+    #[test]
+    fn a_row_for_a_problem_that_a_gpu_cannot_run_is_refused_there_and_one_that_the_problem_cannot_is_passed_over() {
+        let row = |rest: &str| format!("[[row]]\nproblem = \"recurrence of f64: double, double -> double\"\n{rest}\n");
+        let cluster = table(&[row("strategy = \"single-cluster\"")]);
+        let ampere = Gpu { architecture: Architecture { major: 8, minor: 0 }, multiprocessors: 108 };
+        let error = Tuning::with_table(&cluster, ampere).map(|_| ()).unwrap_err().to_string();
+        assert!(error.contains("row 1 (recurrence of f64: double") && error.contains("clusters"), "{error}");
+        let recurrence = Definition::linear_recurrence::<f64>().unwrap().define().unwrap().into();
+        // No cluster scans two arrays, no block holds such a tile, and nobody takes threads that VT 64 of f64 would spill from.
+        let large = table(&[row("strategy = \"lookahead\"\nvt = 64\nblock_threads = 512")]);
+        for table in [cluster, large] {
+            let tuning = Tuning::with_table(&table, Gpu::H100).unwrap();
+            let of = |tuning: &Tuning| tuning.choose(StrategyChoice::Auto, recurrence, 1 << 24, None, [0, 0]);
+            assert_eq!(of(&tuning), of(&Tuning::committed(Gpu::H100)));
+        }
+    }
+
+    #[test]
+    fn a_problem_goes_by_its_own_rows_up_to_their_last_limit() {
+        let of = |line: &str, strategy: &str, vt: u32| {
+            let problem = "problem = \"f32 sum, by rows: float -> float\"";
+            format!("[[row]]\n{problem}\n{line}\nstrategy = \"{strategy}\"\nvt = {vt}\nblock_threads = 96\n")
+        };
+        let rows = [
+            of("line = 100\nup_to = 1000", "one-wave", 7),
+            of("line = 100\nup_to = 5000", "lookback", 9),
+            of("", "chained", 5),
+            of("", "chained", 5).replace("by rows", "by columns").replace("chained", "lookback"),
+        ];
+        let tuning = Tuning::with_table(&table(&rows), Gpu::H100).unwrap();
+        let committed = Tuning::committed(Gpu::H100);
+        let sums = Definition::of_numbers(Operator::Sum, ElementType::F32, ElementType::F32).unwrap().define().unwrap();
+        let by_rows = |have_states| Problem::from(sums.in_segments(Segments::Rows { have_states }));
+        let choose = |tuning: &Tuning, problem, n, line| {
+            let Resolved { strategy, config } = tuning.choose(StrategyChoice::Auto, problem, n, line, [0, 0]);
+            (strategy, config.vt, config.block_threads)
+        };
+        for (n, line, expected) in [
+            (1000, Some(100), (Strategy::OneWave, 7, 96)),
+            (1100, Some(100), (Strategy::Lookback, 9, 96)),
+            (1100, Some(10), (Strategy::Chained, 5, 96)),
+            // An array off a boundary has lines of nobody's length.
+            (1000, None, (Strategy::Chained, 5, 96)),
+        ] {
+            // With states at the ends or without.
+            let found = [true, false].map(|have_states| choose(&tuning, by_rows(have_states), n, line));
+            assert_eq!(found, [expected; 2], "{n}, {line:?}");
+        }
+        let rows = by_rows(false);
+        let is_as_without = choose(&tuning, rows, 5100, Some(100)) == choose(&committed, rows, 5100, Some(100));
+        assert!(is_as_without && choose(&tuning, rows, 5100, Some(100)).1 != 9);
+        let columns = sums.in_segments(Segments::Columns(Axis { length: 1 << 10, inner: 8 })).into();
+        assert_eq!(choose(&tuning, columns, 1 << 13, None), (Strategy::Lookback, 5, 96));
+        // Other definitions, directions and types are other problems.
+        for other in [
+            sums.into(),
+            sums.reversed(true).in_segments(Segments::Rows { have_states: false }).into(),
+            sums.strided().in_segments(Segments::Rows { have_states: false }).into(),
+            sums.in_segments(Segments::HeadFlags).into(),
+        ] {
+            assert_eq!(choose(&tuning, other, 1000, Some(100)), choose(&committed, other, 1000, Some(100)), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_row_for_a_reproducible_scan_chooses_no_tile_because_that_is_a_part_of_the_result() {
+        let problem: Problem = {
+            let sums = Definition::of_numbers(Operator::Sum, ElementType::F32, ElementType::F32).unwrap();
+            sums.define().unwrap().reproducible().into()
+        };
+        let text = "[[row]]\nproblem = \"f32 sum, reproducible: float -> float\"\nstrategy = \"one-wave\"\nvt = 4\nblock_threads = 64\n";
+        let tuning = Tuning::with_table(&table(&[text.to_owned()]), Gpu::H100).unwrap();
+        let found = tuning.choose(StrategyChoice::Auto, problem, 1 << 24, None, [0, 0]);
+        assert_eq!(found, Resolved { strategy: Strategy::OneWave, config: ScanConfig::reproducible(problem) });
     }
 
     #[test]
@@ -780,7 +943,42 @@ mod tests {
             .collect()
     }
 
+    /// Whatever it is called; of so many elements that no tile is too small for a grid.
+    fn row_for_a_problem() -> impl proptest::strategy::Strategy<Value = TuningRow> {
+        use proptest::strategy::Strategy as _;
+        let tile = prop::option::of((1u32..=64, 1u32..=4));
+        let limits = (prop::option::of(1u64..1 << 40), prop::option::of(1u64..1 << 30));
+        let strategy = prop::sample::select(Strategy::ALL);
+        ("(?s).*", limits, strategy, tile).prop_map(|(problem, (line, up_to), strategy, tile)| TuningRow {
+            tuned: Tuned::Problem { problem, line },
+            up_to,
+            strategy,
+            vt: tile.map(|(vt, _)| vt),
+            block_threads: tile.map(|(_, warps)| 32 * warps),
+            composition: tile.map(|_| Composition::ReduceThenScan),
+            evidence: Vec::new(),
+        })
+    }
+
     proptest! {
+        #[test]
+        fn a_table_is_read_as_it_is_written(gpu in "(?s).*", problems in prop::collection::vec(row_for_a_problem(), 1..6)) {
+            let plain = TuningRow { tuned: Tuned::Plain { element: ElementType::U16, operator: Operator::Max }, ..problems[0].clone() };
+            let plain = TuningRow { up_to: None, ..plain };
+            let header = TuningHeader { gpu, ..table(&[row("i32", "strategy = \"lookback\"")]).header };
+            // Rows of one name may be out of order.
+            let names: HashSet<Tuned> = problems.iter().map(|row| row.tuned.clone()).collect();
+            prop_assume!(names.len() == problems.len());
+            let table = TuningTable::new(header, problems.into_iter().chain([plain]).collect()).unwrap();
+            prop_assert_eq!(&TuningTable::parse(&table.to_toml(), "written").unwrap(), &table);
+            #[cfg(feature = "lab")]
+            {
+                let json = serde_json::to_string(&table).unwrap();
+                prop_assert_eq!(&serde_json::from_str::<TuningTable>(&json).unwrap(), &table);
+                prop_assert_eq!(&toml::from_str::<TuningTable>(&toml::to_string(&table).unwrap()).unwrap(), &table);
+            }
+        }
+
         #[test]
         fn every_choice_is_one_that_a_device_accepts(
             (major, minor) in prop::sample::select(vec![

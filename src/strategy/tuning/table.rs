@@ -1,13 +1,13 @@
 //! A tuning table as its file has it: reading, checking, writing.
 
 use crate::abi;
-use crate::element::{ElementType, Instance, Operator};
+use crate::element::{ElementType, Instance, NoSuchInstance, Operator};
 use crate::gpu::{Architecture, Gpu};
 use crate::strategy::plan::{Plan, ScanRequest};
 use crate::strategy::{Blocks, Composition, ConfigError, Mode, ScanConfig, Strategy, UnknownName};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Elements at which a row without a limit is tried.
@@ -22,7 +22,11 @@ pub(super) struct Fixed {
 }
 
 pub(super) fn configured(strategy: Strategy, fixed: Option<Fixed>, element_bytes: usize, n: u64) -> ScanConfig {
-    let suggested = ScanConfig::suggested(strategy, element_bytes, n);
+    fixed_in(ScanConfig::suggested(strategy, element_bytes, n), strategy, fixed, n)
+}
+
+/// What is suggested, with what a row says in its place.
+pub(super) fn fixed_in(suggested: ScanConfig, strategy: Strategy, fixed: Option<Fixed>, n: u64) -> ScanConfig {
     match fixed {
         None => suggested,
         Some(Fixed { vt, block_threads, composition }) => {
@@ -125,14 +129,64 @@ pub struct Evidence {
     pub runner_up: Option<RunnerUp>,
 }
 
-/// What is taken for an instance up to a size.
+/// What a row is for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(untagged)]
+pub enum Tuned {
+    /// The plain scan of one array of a type by an operator.
+    Plain {
+        /// Element type.
+        element: ElementType,
+        /// Operator.
+        operator: Operator,
+    },
+    /// What is scanned, sorted or counted otherwise.
+    Problem {
+        /// Its name, [`Problem::tuning_name`](crate::element::Problem::tuning_name).
+        problem: String,
+        /// Elements of a row or column, for which alone the row counts then; `None` for all that have no rows of their own.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        line: Option<u64>,
+    },
+}
+
+impl Tuned {
+    /// The instance, unless it is a problem.
+    pub(super) fn plain(&self) -> Option<(ElementType, Operator)> {
+        match *self {
+            Self::Plain { element, operator } => Some((element, operator)),
+            Self::Problem { .. } => None,
+        }
+    }
+
+    /// What a row is tried with: of a problem, whose definition the table does not have, the sum of bytes, because what no
+    /// block holds of these none holds of anything.
+    fn tried_as(&self) -> Result<Instance, NoSuchInstance> {
+        let (element, operator) = self.plain().unwrap_or((ElementType::U8, Operator::Sum));
+        Instance::new(element, operator)
+    }
+}
+
+/// "i32 sum", "i32 sum, by rows: int -> int, lines of 256".
+impl fmt::Display for Tuned {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match self {
+            Self::Plain { element, operator } => format!("{element} {operator}"),
+            Self::Problem { problem, line: None } => problem.clone(),
+            Self::Problem { problem, line: Some(elements) } => format!("{problem}, lines of {elements}"),
+        };
+        formatter.pad(&text)
+    }
+}
+
+/// What is taken up to a size.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TuningRow {
-    /// Element type.
-    pub element: ElementType,
-    /// Operator.
-    pub operator: Operator,
-    /// Elements up to which it counts; `None` in the last row of an instance.
+    /// What it is for.
+    #[serde(flatten)]
+    pub tuned: Tuned,
+    /// Elements up to which it counts. `None` in the last row of an instance; above the last one of a problem, if it has a limit,
+    /// `auto` does as it does without a row.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub up_to: Option<u64>,
     /// The strategy.
@@ -152,11 +206,6 @@ pub struct TuningRow {
 }
 
 impl TuningRow {
-    /// The configuration for `n` elements.
-    pub fn config(&self, n: u64) -> ScanConfig {
-        configured(self.strategy, self.fixed(), self.element.bytes(), n)
-    }
-
     pub(super) fn fixed(&self) -> Option<Fixed> {
         Some(Fixed { vt: self.vt?, block_threads: self.block_threads?, composition: self.composition })
     }
@@ -233,6 +282,14 @@ pub enum RowFault {
     /// A type without the operator, or a configuration that no device can launch.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// A row for nothing, or for two things.
+    #[error("a row is for an element and an operator, or for a problem: give it these two, or that one")]
+    NotOneSubject,
+    /// The length of what there is not.
+    #[error(
+        "line is of a problem's rows or columns, which have at least 1 element: give it with `problem`, or leave it out"
+    )]
+    NoLine,
     /// VT without threads per block, or the other way round.
     #[error("vt and block_threads belong together: give both, or neither for what is suggested for the size")]
     HalfConfigured,
@@ -276,8 +333,10 @@ struct RawTable {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawRow {
-    element: String,
-    operator: String,
+    element: Option<String>,
+    operator: Option<String>,
+    problem: Option<String>,
+    line: Option<u64>,
     up_to: Option<u64>,
     strategy: String,
     vt: Option<u32>,
@@ -336,7 +395,7 @@ impl TuningTable {
     fn check(raw: RawTable, origin: &str) -> Result<Self, TuningError> {
         let mut rows = Vec::with_capacity(raw.rows.len());
         for (index, raw) in raw.rows.into_iter().enumerate() {
-            let place = place(index, &raw.element, &raw.operator, raw.up_to);
+            let place = place(index, raw.subject(), raw.up_to);
             let row = TuningRow::try_from(raw).map_err(|fault| TuningError::Row {
                 origin: origin.to_owned(),
                 row: place,
@@ -390,9 +449,9 @@ impl TuningTable {
                 gpu => gpu,
             },
         };
-        let mut limits: HashMap<(ElementType, Operator), (usize, Option<u64>)> = HashMap::new();
+        let mut limits: HashMap<&Tuned, (usize, Option<u64>)> = HashMap::new();
         for (index, row) in self.rows.iter().enumerate() {
-            let before = limits.insert((row.element, row.operator), (index, row.up_to));
+            let before = limits.insert(&row.tuned, (index, row.up_to));
             let below = match (before, row.up_to) {
                 (Some((_, None)), _) => return Err(self.fault(origin, index, RowFault::AfterLast)),
                 (Some((_, Some(before))), _) => before,
@@ -403,23 +462,29 @@ impl TuningTable {
             }
             row.check(below, gpu).map_err(|fault| self.fault(origin, index, fault))?;
         }
-        let mut open: Vec<usize> = limits.values().filter_map(|(index, up_to)| up_to.map(|_| *index)).collect();
-        open.sort_unstable();
-        match open.first() {
-            Some(&index) => Err(self.fault(origin, index, RowFault::NoLast)),
+        // Of a problem there is something to go by beyond its rows.
+        let is_open =
+            |(tuned, (_, up_to)): &(&&Tuned, &(usize, Option<u64>))| tuned.plain().is_some() && up_to.is_some();
+        match limits.iter().filter(is_open).map(|(_, &(index, _))| index).min() {
+            Some(index) => Err(self.fault(origin, index, RowFault::NoLast)),
             None => Ok(()),
         }
     }
 
     pub(super) fn fault(&self, origin: &str, index: usize, fault: RowFault) -> TuningError {
         let row = &self.rows[index];
-        let row = place(index, row.element.name(), row.operator.name(), row.up_to);
+        let row = place(index, row.tuned.to_string(), row.up_to);
         TuningError::Row { origin: origin.to_owned(), row, fault }
     }
 
     /// The rows, ascending within an instance.
     pub fn rows(&self) -> &[TuningRow] {
         &self.rows
+    }
+
+    /// Whether it says nothing of plain scans.
+    pub(super) fn is_of_problems(&self) -> bool {
+        self.rules.is_empty() && self.rows.iter().all(|row| row.tuned.plain().is_none())
     }
 
     /// The rules by bytes.
@@ -466,12 +531,22 @@ impl TuningTable {
         line("command", header.command.as_deref().map(quoted));
         line("note", header.note.as_deref().map(quoted));
         for row in &self.rows {
-            let _ = write!(text, "\n[[row]]\nelement = \"{}\"\noperator = \"{}\"\n", row.element, row.operator);
+            text.push_str("\n[[row]]\n");
             let mut line = |name: &str, value: Option<String>| {
                 if let Some(value) = value {
                     let _ = writeln!(text, "{name} = {value}");
                 }
             };
+            match &row.tuned {
+                Tuned::Plain { element, operator } => {
+                    line("element", Some(format!("\"{element}\"")));
+                    line("operator", Some(format!("\"{operator}\"")));
+                }
+                Tuned::Problem { problem, line: elements } => {
+                    line("problem", Some(quoted(problem)));
+                    line("line", elements.map(|elements| elements.to_string()));
+                }
+            }
             line("up_to", row.up_to.map(|n| n.to_string()));
             line("strategy", Some(format!("\"{}\"", row.strategy)));
             line("vt", row.vt.map(|vt| vt.to_string()));
@@ -511,7 +586,7 @@ impl TuningTable {
     pub(super) fn rows_of(&self, instance: Instance) -> Vec<&TuningRow> {
         let (element, operator) = (instance.element(), instance.operator());
         let of = |element: ElementType, operator: Operator| -> Vec<&TuningRow> {
-            self.rows.iter().filter(|row| (row.element, row.operator) == (element, operator)).collect()
+            self.rows.iter().filter(|row| row.tuned.plain() == Some((element, operator))).collect()
         };
         // There is one float type of each size.
         let is_like =
@@ -524,22 +599,42 @@ impl TuningTable {
     }
 
     /// The rows by whose bytes an instance goes that has none of its own.
-    pub(super) fn widest_rows(&self) -> Vec<&TuningRow> {
+    pub(super) fn widest_rows(&self) -> impl Iterator<Item = (ElementType, &TuningRow)> {
         let widest = ElementType::NUMBERS
             .iter()
             .rev()
             .copied()
-            .filter(|&element| self.rows.iter().any(|row| (row.element, row.operator) == (element, Operator::Sum)))
+            .filter(|&element| self.rows.iter().any(|row| row.tuned.plain() == Some((element, Operator::Sum))))
             .max_by_key(|element| (element.bytes(), element.is_integer()));
-        let of = |element| move |row: &&TuningRow| (row.element, row.operator) == (element, Operator::Sum);
-        widest.map_or(Vec::new(), |element| self.rows.iter().filter(of(element)).collect())
+        let is_of = |element, row: &TuningRow| row.tuned.plain() == Some((element, Operator::Sum));
+        let rows = self.rows.iter();
+        rows.filter_map(move |row| widest.filter(|&element| is_of(element, row)).map(|element| (element, row)))
     }
 }
 
 /// "row 3 (i32 sum, up_to 4096)".
-fn place(index: usize, element: &str, operator: &str, up_to: Option<u64>) -> String {
+fn place(index: usize, subject: String, up_to: Option<u64>) -> String {
     let limit = up_to.map_or_else(|| "without up_to".to_owned(), |n| format!("up_to {n}"));
-    format!("row {} ({element} {operator}, {limit})", index + 1)
+    let subject = if subject.is_empty() { subject } else { subject + ", " };
+    format!("row {} ({subject}{limit})", index + 1)
+}
+
+impl RawRow {
+    /// What it says that it is for, whatever that is.
+    fn subject(&self) -> String {
+        [&self.element, &self.operator, &self.problem].into_iter().flatten().cloned().collect::<Vec<_>>().join(" ")
+    }
+
+    fn tuned(&self) -> Result<Tuned, RowFault> {
+        match (&self.element, &self.operator, &self.problem, self.line) {
+            (Some(element), Some(operator), None, None) => {
+                Ok(Tuned::Plain { element: element.parse()?, operator: operator.parse()? })
+            }
+            (Some(_), Some(_), None, Some(_)) | (None, None, Some(_), Some(0)) => Err(RowFault::NoLine),
+            (None, None, Some(problem), line) => Ok(Tuned::Problem { problem: problem.clone(), line }),
+            _ => Err(RowFault::NotOneSubject),
+        }
+    }
 }
 
 impl TryFrom<RawRow> for TuningRow {
@@ -549,8 +644,7 @@ impl TryFrom<RawRow> for TuningRow {
             return Err(RowFault::HalfConfigured);
         }
         Ok(Self {
-            element: raw.element.parse()?,
-            operator: raw.operator.parse()?,
+            tuned: raw.tuned()?,
             up_to: raw.up_to,
             strategy: raw.strategy.parse()?,
             vt: raw.vt,
@@ -564,9 +658,9 @@ impl TryFrom<RawRow> for TuningRow {
 impl TuningRow {
     /// Whether it can be launched at both ends of its sizes.
     pub(super) fn check(&self, below: u64, gpu: Option<Gpu>) -> Result<(), RowFault> {
-        let instance = Instance::new(self.element, self.operator).map_err(ConfigError::from)?;
+        let instance = self.tuned.tried_as().map_err(ConfigError::from)?;
         for n in [below.saturating_add(1), self.up_to.unwrap_or(LARGE.max(below))] {
-            let config = self.config(n);
+            let config = configured(self.strategy, self.fixed(), instance.element().bytes(), n);
             let plan = Plan::new(&ScanRequest::aligned(instance, self.strategy, Mode::Inclusive, config, n))?;
             if let Some(gpu) = gpu.filter(|gpu| !plan.has_its_clusters(gpu.architecture)) {
                 return Err(RowFault::NoClusters { strategy: self.strategy, gpu: gpu.to_string() });

@@ -3,8 +3,8 @@
 //! [`derive()`] makes the table from the record alone, so that the same record gives the same bytes on any machine:
 //!
 //! - a candidate's *cost* at a size is the geometric mean of its six medians (graph, stream and cold, inclusive and
-//!   exclusive), those of a figure by the best there; those of the full pass count, and none that spills registers if
-//!   one does not, nor look-ahead with tiles of more than 32 KiB if there is another,
+//!   exclusive; of a problem of three), those of a figure by the best there; those of the full pass count, and of plain scans
+//!   none that spills registers if one does not, nor look-ahead with tiles of more than 32 KiB if there is another,
 //! - candidates *within noise* of the least cost are as good as it: within 1 %, or three standard errors up to 3 %,
 //! - from the smallest size on, a range goes as far as one candidate is within noise of the best at every size in it; of
 //!   several such candidates it takes the one of least cost over the range,
@@ -15,21 +15,18 @@
 //!
 //! - where the record was not finished, or a size of a type is missing in it, the last range of the type ends with the
 //!   largest size that was measured. Larger arrays, and types of which nothing was measured, take the strategies of the
-//!   committed table for the GPU in the configurations that are suggested for the size; the table's `note` says so.
+//!   committed table for the GPU in the configurations that are suggested for the size; the table's `note` says so. Of a problem
+//!   there are no rows for these, and `auto` goes by its rules.
 
-use super::super::point::Offsets;
 use super::super::record::SweepRecord;
 use super::super::sweep::SweepFile;
-use super::rivals::{Key, MODES, Rival, rivals, within_noise};
-use super::{NAME, TuneError};
-use crate::element::{ElementType, Instance, Operator};
+use super::rivals::{Key, Rival, modes_of, rivals, within_noise};
+use super::{NAME, TuneError, tuned};
+use crate::element::Instance;
 use crate::strategy::Mode;
-use crate::strategy::tuning::{Evidence, RunnerUp, Tuning, TuningHeader, TuningRow, TuningTable};
-use crate::text::{format_size, parse_array_size};
+use crate::strategy::tuning::{Evidence, RunnerUp, Tuned, Tuning, TuningHeader, TuningRow, TuningTable};
+use crate::text::format_size;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// What a row is for.
-type Kept = (ElementType, Operator);
 
 /// The table that follows from a record. Of a record that is not complete it says so in its `note`.
 ///
@@ -43,13 +40,14 @@ pub fn derive(record: &SweepRecord) -> Result<TuningTable, TuneError> {
     }
     // Older records have inclusive scans alone.
     let is_measured = |mode: &Mode| header.sweep.groups.iter().any(|group| group.modes.contains(mode));
-    let modes: Vec<Mode> = MODES.into_iter().filter(is_measured).collect();
-    let mut points: BTreeMap<Kept, BTreeMap<u64, Vec<Rival>>> = BTreeMap::new();
-    // Other offsets and other problems are other work, and a table has nothing to say of them.
-    for point in record.points.iter().filter(|point| point.offsets.is_aligned() && point.key().is_plain()) {
+    let mut points: BTreeMap<Tuned, BTreeMap<u64, Vec<Rival>>> = BTreeMap::new();
+    // Other offsets are other work, and a table has nothing to say of them.
+    for point in record.points.iter().filter(|point| point.offsets.is_aligned()) {
+        let Ok(workload) = point.key().workload() else { continue };
+        let modes: Vec<Mode> = modes_of(workload).iter().copied().filter(is_measured).collect();
         let rivals = rivals(record.rows.iter().filter(|row| row.point() == point.key()), &modes);
         if !rivals.is_empty() {
-            points.entry((point.element, point.operator)).or_default().insert(point.n, rivals);
+            points.entry(tuned(workload)).or_default().insert(point.n, rivals);
         }
     }
     if points.is_empty() {
@@ -59,14 +57,12 @@ pub fn derive(record: &SweepRecord) -> Result<TuningTable, TuneError> {
     let machine = &header.machine;
     let committed = Tuning::committed(machine.tuning_gpu());
     let mut rows = Vec::new();
-    let mut unmeasured = Vec::new();
+    let mut unmeasured = Unmeasured::default();
     let nothing = BTreeMap::new();
-    for &(element, operator) in points.keys().chain(planned.keys()).collect::<BTreeSet<_>>() {
-        let Ok(instance) = Instance::new(element, operator) else { continue };
-        let sizes = points.get(&(element, operator)).unwrap_or(&nothing);
+    for tuned in points.keys().chain(planned.keys()).collect::<BTreeSet<_>>() {
+        let sizes = points.get(tuned).unwrap_or(&nothing);
         rows.extend(ranges(sizes, machine.multiprocessors).into_iter().map(|(key, sizes, up_to)| TuningRow {
-            element,
-            operator,
+            tuned: tuned.clone(),
             up_to,
             strategy: key.strategy,
             vt: Some(key.vt),
@@ -74,7 +70,7 @@ pub fn derive(record: &SweepRecord) -> Result<TuningTable, TuneError> {
             composition: key.composition,
             evidence: sizes.iter().filter_map(|(n, rivals)| evidence(key, *n, rivals)).collect(),
         }));
-        let mut wanted = planned.get(&(element, operator)).into_iter().flatten();
+        let mut wanted = planned.get(tuned).into_iter().flatten();
         if record.finished.is_some() && wanted.all(|n| sizes.contains_key(n)) {
             continue;
         }
@@ -82,11 +78,19 @@ pub fn derive(record: &SweepRecord) -> Result<TuningTable, TuneError> {
         if let (Some(_), Some(row)) = (largest, rows.last_mut()) {
             row.up_to = largest;
         }
-        rows.extend(rows_above(largest.unwrap_or(0), instance, &committed));
-        unmeasured.push(match largest {
-            Some(n) => format!("{instance} above n = {}", format_size(n)),
-            None => format!("{instance} at all sizes"),
-        });
+        let what = match largest {
+            Some(n) => format!("{tuned} above n = {}", format_size(n)),
+            None => format!("{tuned} at all sizes"),
+        };
+        match tuned {
+            Tuned::Plain { element, operator } => {
+                let instance =
+                    Instance::new(*element, *operator).map(|of| rows_above(largest.unwrap_or(0), of, &committed));
+                rows.extend(instance.into_iter().flatten());
+                unmeasured.plain.push(what);
+            }
+            Tuned::Problem { .. } => unmeasured.problems.push(what),
+        }
     }
     let commit = header.program.git_commit.as_ref().map(|commit| {
         let dirty = if header.program.git_dirty == Some(true) { "-dirty" } else { "" };
@@ -102,21 +106,16 @@ pub fn derive(record: &SweepRecord) -> Result<TuningTable, TuneError> {
         date: Some(header.date.clone()),
         commit,
         command: Some(header.command.clone()),
-        note: (!unmeasured.is_empty()).then(|| note(record, &unmeasured, committed.name())),
+        note: unmeasured.note(record, committed.name()),
     };
     Ok(TuningTable::new(header, rows)?)
 }
 
 /// The sizes at which the sweep measures aligned scans.
-fn planned(sweep: &SweepFile) -> BTreeMap<Kept, BTreeSet<u64>> {
-    let mut planned: BTreeMap<Kept, BTreeSet<u64>> = BTreeMap::new();
-    for group in sweep.groups.iter().filter(|group| group.offsets.iter().any(Offsets::is_aligned)) {
-        for &element in &group.types {
-            for &operator in &group.operators {
-                let sizes = group.sizes.iter().filter_map(|text| parse_array_size(text, element.bytes()).ok());
-                planned.entry((element, operator)).or_default().extend(sizes);
-            }
-        }
+fn planned(sweep: &SweepFile) -> BTreeMap<Tuned, BTreeSet<u64>> {
+    let mut planned: BTreeMap<Tuned, BTreeSet<u64>> = BTreeMap::new();
+    for point in sweep.points(&[]).0.iter().filter(|point| point.offsets.is_aligned()) {
+        planned.entry(tuned(point.workload)).or_default().insert(point.n);
     }
     planned
 }
@@ -127,8 +126,7 @@ fn rows_above(below: u64, instance: Instance, committed: &Tuning) -> Vec<TuningR
     /// Beyond this nothing changes any more.
     const LARGEST_POWER: u32 = 36;
     let row = |up_to, strategy| TuningRow {
-        element: instance.element(),
-        operator: instance.operator(),
+        tuned: Tuned::Plain { element: instance.element(), operator: instance.operator() },
         up_to,
         strategy,
         vt: None,
@@ -150,21 +148,37 @@ fn rows_above(below: u64, instance: Instance, committed: &Tuning) -> Vec<TuningR
     rows
 }
 
-/// What a table says that does not rest on measurements alone.
-fn note(record: &SweepRecord, unmeasured: &[String], committed: &str) -> String {
-    let (why, remedy) = if record.finished.is_some() {
-        ("Not every size could be measured", String::new())
-    } else {
-        // Only with the same options the rest belongs to it.
-        let command = &record.header.command;
-        let resume = if command.split_whitespace().any(|word| word == "--resume") { "" } else { " --resume" };
-        ("The record was not finished", format!(" Measure the rest with `{command}{resume}`."))
-    };
-    format!(
-        "{why}. Rows for these rest on no measurement: {}. They take the strategies of the table {committed} in the \
-         configurations suggested for the size.{remedy}",
-        unmeasured.join(", ")
-    )
+/// What was to be measured and was not.
+#[derive(Default)]
+struct Unmeasured {
+    plain: Vec<String>,
+    problems: Vec<String>,
+}
+
+impl Unmeasured {
+    /// What a table says that does not rest on measurements alone, if there is something.
+    fn note(&self, record: &SweepRecord, committed: &str) -> Option<String> {
+        let (why, remedy) = if record.finished.is_some() {
+            ("Not every size could be measured", String::new())
+        } else {
+            // Only with the same options the rest belongs to it.
+            let command = &record.header.command;
+            let resume = if command.split_whitespace().any(|word| word == "--resume") { "" } else { " --resume" };
+            ("The record was not finished", format!(" Measure the rest with `{command}{resume}`."))
+        };
+        let plain = (!self.plain.is_empty()).then(|| {
+            format!(
+                " Rows for these rest on no measurement: {}. They take the strategies of the table {committed} in the \
+                 configurations suggested for the size.",
+                self.plain.join(", ")
+            )
+        });
+        let problems = (!self.problems.is_empty()).then(|| {
+            format!(" For these there are no rows, and auto goes by its rules: {}.", self.problems.join(", "))
+        });
+        let what: String = plain.into_iter().chain(problems).collect();
+        (!what.is_empty()).then(|| format!("{why}.{what}{remedy}"))
+    }
 }
 
 /// A candidate, the sizes at which it is taken, and the limit up to which it is.

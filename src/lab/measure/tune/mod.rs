@@ -1,8 +1,8 @@
 //! From candidates to a tuning table: which points are measured, and how. [`mod@derive`] says what follows from their
 //! record.
 //!
-//! The candidates (`tuning/candidates.toml`) are a sweep like any other: types, sizes, strategies, VTs, blocks. Only
-//! the measuring has two passes at each point. The first takes a few samples of every candidate, in common rounds; the
+//! The candidates (`tuning/candidates.toml`) are a sweep like any other: problems, types, sizes, strategies, VTs, blocks. One of
+//! the candidates of a problem is what `auto` takes without a row for it. Only the measuring has two passes at each point. The first takes a few samples of every candidate, in common rounds; the
 //! second samples the best few by the sweep's full stopping rule. Every candidate is verified in both. The rows say in
 //! which pass their figures were made ([`Pass`]).
 
@@ -14,15 +14,16 @@ use super::point::{Entry, Offsets, Point, Subject};
 use super::record::{Pass, SweepRecorder, SweepRow};
 use super::run::{Laboratory, MeasuredPoint, Progress, SweepError, SweepSummary, measure_point, run_points};
 use super::sweep::{Group, Limits, SweepFile};
-use crate::element::{ElementType, Operator};
+use crate::element::{ElementType, Instance, Operator};
 use crate::lab::device::DeviceError;
-use crate::lab::workload::ProblemKind;
-use crate::strategy::tuning::TuningError;
+use crate::lab::workload::{ProblemKind, Workload};
+use crate::strategy::tuning::{Gpu, Tuned, Tuning, TuningError};
 use crate::strategy::{Strategy, StrategyChoice};
-use crate::text::parse_array_size;
-use rivals::{FIGURES, MODES, Rival, rivals};
+use crate::text::{LARGEST_SIZE, parse_array_size};
+use rivals::{FIGURES, Rival, modes_of, rivals};
 use serde::Deserialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Name of the sweep, and first part of its record's.
@@ -43,6 +44,8 @@ const BUDGET_SHARES: [f64; 2] = [0.35, 0.35];
 struct Candidates {
     sizes: Vec<String>,
     quick_sizes: Vec<String>,
+    problem_sizes: Vec<String>,
+    quick_problem_sizes: Vec<String>,
     #[serde(rename = "candidate")]
     candidates: Vec<Candidate>,
 }
@@ -50,6 +53,8 @@ struct Candidates {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Candidate {
+    #[serde(default = "flat_alone")]
+    problems: Vec<ProblemKind>,
     element_bytes: Vec<usize>,
     /// Bytes of input.
     from: Option<String>,
@@ -60,6 +65,10 @@ struct Candidate {
     vts: Vec<u32>,
     #[serde(default)]
     blocks: Vec<u32>,
+}
+
+fn flat_alone() -> Vec<ProblemKind> {
+    vec![ProblemKind::Flat]
 }
 
 const CANDIDATES: &str = include_str!("../../../../tuning/candidates.toml");
@@ -83,6 +92,12 @@ pub enum TuneError {
     /// The embedded candidates, or the types asked for, make no sweep.
     #[error("nothing can be tuned: {0}")]
     Plan(String),
+    /// Two problems that `auto` cannot tell apart.
+    #[error(
+        "'{first}' and '{second}' are one problem to auto, '{tuned}', and a table has one row for both at a size; tune one of \
+         them, or each into a table of its own"
+    )]
+    OneProblem { first: String, second: String, tuned: String },
     /// A record of another sweep, whose candidates were not chosen for a table.
     #[error(
         "it is a record of the sweep '{found}', not of '{NAME}': what it measured are no candidates for a table; \
@@ -101,48 +116,91 @@ pub enum TuneError {
 }
 
 impl TunePlan {
-    /// The committed candidates for sums of `types`, in a budget of `seconds`; `quick` for fewer sizes.
+    /// The committed candidates for plain sums of `types`, in a budget of `seconds`; `quick` for fewer sizes.
     ///
     /// # Errors
     /// When a type is no number, or there is none.
     pub fn new(types: &[ElementType], seconds: f64, quick: bool) -> Result<Self, TuneError> {
-        let broken = |reason: String| TuneError::Plan(reason);
         if let Some(other) = types.iter().find(|element| !ElementType::NUMBERS.contains(element)) {
-            let numbers: Vec<&str> = ElementType::NUMBERS.iter().map(|element| element.name()).collect();
-            return Err(broken(format!("{other} is no number; choose among {}", numbers.join(", "))));
+            return Err(no_number(*other));
+        }
+        let sums = types.iter().map(|&element| Instance::new(element, Operator::Sum));
+        let sums = sums.map(|sum| Ok((sum.map_err(|error| TuneError::Plan(error.to_string()))?.into(), None)));
+        Self::of_workloads(&sums.collect::<Result<Vec<_>, TuneError>>()?, seconds, quick)
+    }
+
+    /// The same for workloads, each at the sizes of its kind, and at so many elements, if it says how many.
+    ///
+    /// # Errors
+    /// When one is of a type that is no number, two are one problem to `auto`, or there is none.
+    pub fn of_workloads(asked: &[(Workload, Option<u64>)], seconds: f64, quick: bool) -> Result<Self, TuneError> {
+        let broken = |reason: String| TuneError::Plan(reason);
+        let mut types = asked.iter().flat_map(|(workload, _)| [workload.input(), workload.element()]);
+        if let Some(other) = types.find(|element| !element.is_number()) {
+            return Err(no_number(other));
+        }
+        let mut known = HashMap::new();
+        for &(second, _) in asked {
+            let tuned = tuned(second);
+            if let Some(first) = known.insert(tuned.clone(), second).filter(|&first| first != second) {
+                let [first, second] = [first, second].map(|workload| workload.to_string());
+                return Err(TuneError::OneProblem { first, second, tuned: tuned.to_string() });
+            }
         }
         let candidates: Candidates = toml::from_str(CANDIDATES).map_err(|error| broken(error.to_string()))?;
         let bytes = |text: &String| parse_array_size(text, 1).map_err(|error| broken(format!("'{text}': {error}")));
-        let sizes = if quick { &candidates.quick_sizes } else { &candidates.sizes };
-        let sizes = sizes.iter().map(bytes).collect::<Result<Vec<u64>, _>>()?;
         let mut groups = Vec::new();
-        for &element in types {
-            for candidate in candidates.candidates.iter().filter(|of| of.element_bytes.contains(&element.bytes())) {
-                let from = candidate.from.as_ref().map(bytes).transpose()?.unwrap_or(0);
-                let up_to = candidate.up_to.as_ref().map(bytes).transpose()?.unwrap_or(u64::MAX);
-                let within = sizes.iter().filter(|bytes| (from..=up_to).contains(bytes));
-                let sizes: Vec<String> = within.map(|bytes| (bytes / element.bytes() as u64).to_string()).collect();
+        for &(workload, own_size) in asked {
+            let sizes = match (workload.is_plain(), quick) {
+                (true, false) => &candidates.sizes,
+                (true, true) => &candidates.quick_sizes,
+                (false, false) => &candidates.problem_sizes,
+                (false, true) => &candidates.quick_problem_sizes,
+            };
+            let input_bytes = workload.input().bytes() as u64;
+            let sizes = sizes.iter().map(|text| Ok(bytes(text)? / input_bytes)).chain(own_size.map(Ok));
+            // A matrix of one line is scanned as a sequence is, or a column as a row, and says nothing of more of them.
+            let is_several = |n: &u64| workload.line_elements().is_none_or(|line| n / line > 1);
+            let sizes = sizes.collect::<Result<BTreeSet<u64>, TuneError>>()?.into_iter().filter(is_several);
+            let sizes: Vec<u64> = sizes.collect();
+            let mut add = |strategies: Vec<StrategyChoice>, vts: &[u32], blocks: &[u32], range: RangeInclusive<u64>| {
+                let within = sizes.iter().filter(|&n| range.contains(&(n * input_bytes)));
+                let sizes: Vec<String> = within.map(u64::to_string).collect();
                 if sizes.is_empty() {
-                    continue;
+                    return;
                 }
+                let input = Some(workload.input()).filter(|&input| input != workload.element());
                 groups.push(Group {
-                    types: vec![element],
-                    operators: vec![Operator::Sum],
-                    problems: vec![ProblemKind::Flat],
-                    inputs: Vec::new(),
-                    segments: Vec::new(),
-                    modes: MODES.to_vec(),
+                    types: vec![workload.element()],
+                    operators: vec![workload.instance().operator()],
+                    problems: vec![workload.kind()],
+                    inputs: input.into_iter().collect(),
+                    segments: workload.segment_elements().iter().map(u64::to_string).collect(),
+                    modes: modes_of(workload).to_vec(),
                     sizes,
                     offsets: vec![Offsets::default()],
-                    strategies: candidate.strategies.iter().copied().map(StrategyChoice::Named).collect(),
-                    vts: candidate.vts.clone(),
-                    blocks: candidate.blocks.clone(),
+                    strategies,
+                    vts: vts.to_vec(),
+                    blocks: blocks.to_vec(),
                     peers: Vec::new(),
                     figures: FIGURES.to_vec(),
                     bounds: false,
                     copies: false,
                     every_process: false,
                 });
+            };
+            // So that a table is never slower than what there is without one.
+            if !workload.is_plain() {
+                add(vec![StrategyChoice::Auto], &[], &[], 0..=u64::MAX);
+            }
+            let is_of = |of: &&Candidate| {
+                of.problems.contains(&workload.kind()) && of.element_bytes.contains(&workload.access_bytes())
+            };
+            for candidate in candidates.candidates.iter().filter(is_of) {
+                let from = candidate.from.as_ref().map(bytes).transpose()?.unwrap_or(0);
+                let up_to = candidate.up_to.as_ref().map(bytes).transpose()?.unwrap_or(u64::MAX);
+                let strategies = candidate.strategies.iter().copied().map(StrategyChoice::Named).collect();
+                add(strategies, &candidate.vts, &candidate.blocks, from..=up_to);
             }
         }
         let mut sweep = SweepFile {
@@ -157,12 +215,17 @@ impl TunePlan {
         let finalists = if quick { QUICK_FINALISTS } else { FINALISTS };
         let (points, _) = sweep.points(&[]);
         if points.is_empty() {
-            return Err(broken("no type is left".to_owned()));
+            let reason = match asked {
+                [] => "no type is left",
+                _ => "no matrix has two rows or columns of so many elements; give a --shape that has",
+            };
+            return Err(broken(reason.to_owned()));
         }
         let figures = FIGURES.len() as f64;
         let copies = 2;
         let of_coarse = points.iter().map(|point| point.entries.len()).sum::<usize>() as f64 * figures;
-        let of_full = (points.len() * (finalists * MODES.len() + copies)) as f64 * figures;
+        let modes = |point: &Point| modes_of(point.workload).len();
+        let of_full = points.iter().map(|point| finalists * modes(point) + copies).sum::<usize>() as f64 * figures;
         // Rounded, so that a record shows the number that was meant.
         let share = |share: f64, of: f64, most: f64| (1e4 * (share * seconds / of).clamp(1e-3, most)).round() / 1e4;
         sweep.limits = Limits { seconds_per_figure: share(BUDGET_SHARES[1], of_full, 0.5), ..sweep.limits };
@@ -178,16 +241,47 @@ impl TunePlan {
         Ok(Self { sweep, coarse, finalists, budget: Duration::from_secs_f64(seconds) })
     }
 
-    /// The points in the order in which they are measured: every second size of all types first, so that what a
+    /// The points in the order in which they are measured on a GPU: every second size of all types first, so that what a
     /// short budget leaves out lies between measured sizes.
-    pub fn points(&self) -> Vec<Point> {
-        let (points, _) = self.sweep.points(&[]);
+    pub fn points(&self, gpu: Gpu) -> Vec<Point> {
+        let (mut points, _) = self.sweep.points_by(&[], &Tuning::committed(gpu));
+        points.iter_mut().for_each(|point| name_choices(&mut point.entries));
         let bytes: BTreeSet<u64> = points.iter().map(Point::input_bytes).collect();
         let is_second = |point: &Point| bytes.range(..point.input_bytes()).count() % 2;
         let mut points: Vec<(usize, Point)> = points.into_iter().map(|point| (is_second(&point), point)).collect();
         points.sort_by_key(|(second, _)| *second);
         points.into_iter().map(|(_, point)| point).collect()
     }
+}
+
+fn no_number(element: ElementType) -> TuneError {
+    let numbers: Vec<&str> = ElementType::NUMBERS.iter().map(|element| element.name()).collect();
+    TuneError::Plan(format!("{element} is no number; choose among {}", numbers.join(", ")))
+}
+
+/// What a row of a table for a workload is for: where that is a matrix, of more than one row or column.
+pub fn tuned(workload: Workload) -> Tuned {
+    let instance = workload.instance();
+    if workload.is_plain() {
+        return Tuned::Plain { element: instance.element(), operator: instance.operator() };
+    }
+    let problem = workload.problem(LARGEST_SIZE).tuning_name();
+    Tuned::Problem { problem, line: workload.line_elements() }
+}
+
+/// What `auto` came to becomes the strategy that it is, unless that is a candidate anyway.
+fn name_choices(entries: &mut Vec<Entry>) {
+    for entry in &mut *entries {
+        if let Subject::Auto { strategy, mode, config } = entry.subject {
+            entry.subject = Subject::Scan { strategy, mode, config };
+        }
+    }
+    let mut named: Vec<Subject> = Vec::with_capacity(entries.len());
+    entries.retain(|entry| {
+        let is_new = !named.contains(&entry.subject);
+        named.push(entry.subject.clone());
+        is_new
+    });
 }
 
 /// What came of the part that ran.
@@ -209,7 +303,7 @@ pub fn run_tuning(
     recorder: &mut SweepRecorder,
     progress: &mut dyn FnMut(Progress<'_>),
 ) -> Result<TuneSummary, SweepError> {
-    let (points, seed) = (plan.points(), plan.sweep.seed);
+    let (points, seed) = (plan.points(laboratory.machine().tuning_gpu()), plan.sweep.seed);
     let (sweep, points_left) =
         run_points(laboratory, points, seed, plan.budget, recorder, progress, &|laboratory, point, clocks| {
             measure_candidates(laboratory, point, plan, clocks)
@@ -227,7 +321,7 @@ fn measure_candidates(
     let seed = plan.sweep.seed;
     let mut coarse = measure_point(laboratory, point, seed, &plan.coarse, clocks)?;
     mark(&mut coarse.rows, Pass::Coarse);
-    let mut rivals = rivals(coarse.rows.iter(), &MODES);
+    let mut rivals = rivals(coarse.rows.iter(), modes_of(point.workload));
     rivals.sort_by(Rival::by_cost);
     rivals.truncate(plan.finalists);
     if rivals.is_empty() {

@@ -3,14 +3,22 @@
 use super::super::point::Kind;
 use super::super::record::{Pass, Status, SweepRow};
 use super::super::sampling::Figure;
-use crate::strategy::tuning::Times;
-use crate::strategy::{Composition, Mode, ScanConfig, Strategy};
+use crate::lab::workload::Workload;
+use crate::strategy::tuning::{Times, Tuning};
+use crate::strategy::{Composition, Mode, Strategy};
 use std::collections::BTreeMap;
 
 /// The figures that a table rests on.
 pub(super) const FIGURES: [Figure; 3] = [Figure::Graph, Figure::Stream, Figure::Cold];
-/// A row of a table is for both.
-pub(super) const MODES: [Mode; 2] = [Mode::Inclusive, Mode::Exclusive];
+/// A row of a table for plain scans is for both.
+const MODES: [Mode; 2] = [Mode::Inclusive, Mode::Exclusive];
+/// So is one for a problem, most of which have this one alone.
+const MODES_OF_PROBLEMS: [Mode; 1] = [Mode::Inclusive];
+
+/// The modes that a row for a workload rests on.
+pub(super) fn modes_of(workload: Workload) -> &'static [Mode] {
+    if workload.is_plain() { &MODES } else { &MODES_OF_PROBLEMS }
+}
 
 /// What tells candidates apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +61,8 @@ pub(super) fn rivals<'a>(rows: impl Iterator<Item = &'a SweepRow>, modes: &[Mode
         is_named && row.status == Status::Measured && row.mode.is_some_and(|mode| modes.contains(&mode))
     };
     let rows: Vec<&SweepRow> = rows.filter(is_usable).collect();
+    // What `auto` takes of a problem without a row was measured with its spills and at the offsets that there are.
+    let has_faults = rows.first().is_some_and(|row| row.point().is_plain());
     // Coarse and full figures come from different rounds, so only one of the two kinds is compared.
     let has_full = rows.iter().any(|row| row.pass == Some(Pass::Full));
     let mut candidates: BTreeMap<Key, Vec<&SweepRow>> = BTreeMap::new();
@@ -69,7 +79,8 @@ pub(super) fn rivals<'a>(rows: impl Iterator<Item = &'a SweepRow>, modes: &[Mode
             let rows = modes.iter().map(|&mode| of_mode(mode)).collect::<Option<Vec<_>>>()?;
             let spills = rows.iter().any(|row| row.spill_bytes.is_some_and(|bytes| bytes > 0));
             let has_large_tiles = rows.iter().any(|row| has_large_tiles(row));
-            Some((rival(key, &rows)?, 2 * u32::from(spills) + u32::from(has_large_tiles)))
+            let faults = if has_faults { 2 * u32::from(spills) + u32::from(has_large_tiles) } else { 0 };
+            Some((rival(key, &rows)?, faults))
         })
         .collect();
     let least = found.iter().map(|(_, faults)| *faults).min().unwrap_or(0);
@@ -86,7 +97,8 @@ pub(super) fn rivals<'a>(rows: impl Iterator<Item = &'a SweepRow>, modes: &[Mode
 
 fn key(row: &SweepRow) -> Option<Key> {
     let strategy: Strategy = row.subject.parse().ok()?;
-    let suggested = ScanConfig::suggested(strategy, row.element.bytes(), row.n).composition;
+    let problem = row.point().workload().ok()?.problem(row.n);
+    let suggested = Tuning::suggested(strategy, problem, row.n).config.composition;
     Some(Key {
         strategy,
         vt: row.vt?,
