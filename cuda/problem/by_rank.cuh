@@ -250,11 +250,10 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
     const room_of_warp room = {stage.stage + warp_index() * bytes, bytes};
     if constexpr (stores_by_positions) {
       store_by_positions(tile, launch, room);
-      store_count(tile, launch);
-      return true;
+    } else {
+      constexpr direction to = Own::has_groups && !Own::keeps_last ? with_groups : upward;
+      store_arrays<0, to>(tile, launch, room, tile.items.kept, [](u64 kept_before, i64) { return kept_before; });
     }
-    constexpr direction to = Own::has_groups && !Own::keeps_last ? with_groups : upward;
-    store_arrays<0, to>(tile, launch, room, tile.items.kept, [](u64 kept_before, i64) { return kept_before; });
     if constexpr (Own::others != others_are_dropped) {
       constexpr bool are_behind = Own::others == others_are_behind;
       auto others = tile.items.kept;
@@ -415,10 +414,16 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
     store_each<number, to>(static_cast<outputs*>(nullptr), launch, room, {first, ranks.count}, put_all, item_of);
   }
 
-  // Whether what is stored of an element is wider than all that is loaded of it, so that the stage has room for few, and follows from
-  // its place, its rank, and what is loaded.
-  static constexpr bool stores_by_positions =
-    drops_others && !Own::has_groups && !Own::has_lengths && outputs::bytes_of_all > inputs::bytes_of_all;
+  // Bytes that a stage has of an element of each array.
+  template <class... Elements>
+  DEVICE_CONSTEXPR static u32 staged_bytes(elements<Elements...>*) {
+    return static_cast<u32>((sizeof(typename array_of<Elements>::type) + ... + 0));
+  }
+
+  // Whether some output is wider than all that is loaded of an element, so that the stage has room for few, and what is stored follows
+  // from its place, its rank, and what is loaded.
+  static constexpr bool stores_by_positions = drops_others && !Own::has_groups && !Own::has_lengths &&
+                                              outputs::widest_bytes > staged_bytes(static_cast<inputs*>(nullptr));
 
   // A warp writes where in the tile its kept elements are, side by side, as many as there is room for; then each lane stores what
   // belongs at one rank after the other.

@@ -10,13 +10,11 @@ namespace lookback {
 template <class... Types>
 struct elements {
   static constexpr u32 widest_bytes = 0;
-  static constexpr u32 bytes_of_all = 0;
 };
 template <class First, class... Rest>
 struct elements<First, Rest...> {
   static constexpr u32 widest_bytes =
     sizeof(First) > elements<Rest...>::widest_bytes ? sizeof(First) : elements<Rest...>::widest_bytes;
-  static constexpr u32 bytes_of_all = sizeof(First) + elements<Rest...>::bytes_of_all;
 
   First first;
   elements<Rest...> rest;

@@ -37,8 +37,8 @@ pub struct TuneArguments {
     /// of which one is kept, on average [default: 64]
     #[arg(long, value_name = "N", value_parser = parse_run)]
     pub run_length: Option<u64>,
-    /// Element types [default: u8,u16,i32,f32,i64,f64; u32 and u64 take the
-    /// rows of i32 and i64, but for problems, which have halves, too]
+    /// Element types [default and all: u8,u16,i32,f32,i64,f64. Of plain scans the
+    /// others take the rows of these; of problems name them: u32, f16, …]
     #[arg(long, value_name = "LIST")]
     pub types: Option<Names<ElementType>>,
     /// Element types that are loaded, where those of --types are stored [default:

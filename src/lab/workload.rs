@@ -284,7 +284,7 @@ impl ProblemKind {
     }
 
     /// The type of what is stored, if it does not follow from what is asked for.
-    const fn stored_type(self) -> Option<ElementType> {
+    pub(crate) const fn stored_type(self) -> Option<ElementType> {
         match self.row() {
             Row { stored: Stored::Counted, .. } => Some(COUNT),
             Row { combined: Combined::Places, .. } => Some(PLACE),

@@ -50,15 +50,15 @@ pub fn look_ahead(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
 
 /// Look-ahead over arrays of a user, `inputs` of them, the widest of so many bytes an element, measured on an H200 and an H100.
 /// Where `marks` says that segments begin, states of so many bytes carry it, and more warps scan an array: each has less to do,
-/// because it takes more instructions. Of numbers by rows that are scanned in wider ones (`are_rows_of_halves`) fewer do, with longer
-/// parts. VT of 7, 10, 12, 20, 24 and 48 makes runs of several vectors (`cuda/config.cuh`), which one array of elements that become wider
-/// ones (`is_widened`) is slower with: its vectors are short.
+/// because it takes more instructions. Of numbers by long rows that are scanned in wider ones (`are_long_rows_of_halves`) fewer do,
+/// with longer parts. VT of 7, 10, 12, 14, 20 and 24, and 48 of 2 bytes, makes runs of several vectors (`cuda/config.cuh`), which one array
+/// of elements that become wider ones (`is_widened`) is slower with: its vectors are short.
 pub fn look_ahead_over_arrays(
     element_bytes: u32,
     inputs: usize,
     marks: Option<usize>,
     is_widened: bool,
-    are_rows_of_halves: bool,
+    are_long_rows_of_halves: bool,
 ) -> (u32, u32) {
     let is_one = inputs == 1;
     match (element_bytes, marks) {
@@ -66,7 +66,7 @@ pub fn look_ahead_over_arrays(
         (8, None) if is_widened => (16, 384),
         (1, Some(_)) => (48, 512),
         (1, None) => (48, 256),
-        (2, Some(..=8)) if is_one && are_rows_of_halves => (48, 256),
+        (2, Some(..=8)) if is_one && are_long_rows_of_halves => (48, 256),
         (2, Some(..=8)) if is_one => (32, 512),
         (2, Some(_)) => (24, 384),
         (2, None) if is_one => (32, 384),
@@ -178,24 +178,29 @@ pub fn rows_of_tile(tile: u64, row: u64, width: u32) -> Option<u64> {
     (rows * 8 >= tile * 7).then_some(rows)
 }
 
+/// Tiles of each VT, and of each number of threads with it, in that order.
+fn tiles_of(vts: &[u32], threads: &[u32]) -> impl Iterator<Item = (u32, u32)> + Clone {
+    vts.iter().flat_map(move |&vt| threads.iter().map(move |&threads| (vt, threads)))
+}
+
 /// Tiles of whole rows of an array of so many bytes: the first that rows fill, in the order in which they were measured to be fast on an
-/// H200, and then the first that they fill at least seven eighths of. `None` where there are none, and where none were faster than
+/// H200, and then, up to 4 MiB and of 4 bytes, the first that they fill at least seven eighths of. `None` where there are none, and where none were faster than
 /// look-ahead: its warps have parts of 256 elements of 8 bytes, which no row of a multiple of that ends within.
 pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes: u64) -> Option<(u32, u32)> {
     const LEAST_ROW_OF_PARTS: u64 = 256;
     /// Of large arrays, whose rows do not fill a tile.
     const PARTLY_FILLED: [(u32, u32); 7] =
         [(24, 128), (24, 256), (16, 128), (16, 192), (20, 160), (12, 256), (16, 256)];
-    /// Of elements of 2 bytes, where rows fill no smaller block.
-    const OF_LONG_ROWS: (u32, u32) = (32, 256);
+    /// Beyond this nothing was measured.
+    const LONGEST_ROW: u64 = 1 << 13;
     /// Up to here there are few tiles for as many multiprocessors as there are, so that small ones come first.
     const FEW_BYTES: u64 = 1 << 22;
     let are_few = array_bytes <= FEW_BYTES;
-    // Narrow elements in long threads: what a thread does once is shared by more of them. Of blocks that wait for nobody small ones begin
-    // and end at more different times, so that the memory is busy all the time.
+    // Narrow elements in long threads: what a thread does once is shared by more of them. Small blocks that wait for nobody were measured
+    // to be faster (docs/experiments.md).
     let (vts, threads): (&[u32], &[u32]) = match element_bytes {
         1 | 2 if are_few => (&[16, 32, 24], &[128, 256, 192, 160, 224]),
-        1 => (&[64, 32], &[64, 128, 256]),
+        1 => (&[64, 32], &[64, 128, 256, 192, 160, 224]),
         2 => (&[24, 32, 16], &[64, 128]),
         4 if are_few => (&[8, 12, 16, 20, 24, 28, 32], &[128, 256, 192, 160, 224]),
         4 => (&[16, 12, 20, 24, 8, 28, 32], &[128, 64, 192, 160, 256, 224]),
@@ -204,10 +209,10 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes:
         8 => (&[16, 8, 10, 12, 14, 18, 20, 22, 24, 26, 28, 30, 32], &[64, 128]),
         _ => return None,
     };
-    if state_bytes > 16 {
+    if state_bytes > 16 || row > LONGEST_ROW {
         return None;
     }
-    let mut tiles = vts.iter().flat_map(|&vt| threads.iter().map(move |&threads| (vt, threads)));
+    let mut tiles = tiles_of(vts, threads);
     let is_full = |&(vt, threads): &(u32, u32)| u64::from(vt * threads).is_multiple_of(row);
     let has_rows = |&(vt, threads): &(u32, u32)| {
         let width = access_width(vt, element_bytes as usize);
@@ -215,7 +220,8 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes:
     };
     tiles.clone().find(is_full).or_else(|| match element_bytes {
         _ if are_few => tiles.find(has_rows),
-        2 => Some(OF_LONG_ROWS).filter(is_full),
+        // Where rows fill no smaller block.
+        2 => tiles_of(&[32, 24, 16], &[256, 192, 160, 224]).find(is_full),
         4 => PARTLY_FILLED.into_iter().find(has_rows),
         _ => None,
     })
@@ -346,5 +352,12 @@ mod tests {
         }
         assert_eq!([1 << 22, 1 << 26].map(|bytes| whole_rows(4, 8, 61, bytes)), [Some((8, 128)), Some((24, 128))]);
         assert_eq!(whole_rows(4, 8, 1401, 1 << 26), Some((24, 256)));
+        // Of narrow ones, where no small block is filled.
+        assert_eq!([96, 7168].map(|row| whole_rows(1, 8, row, 1 << 26)), [Some((64, 192)), Some((32, 224))]);
+        assert_eq!(
+            [1280, 5120, 8192].map(|row| whole_rows(2, 8, row, 1 << 26)),
+            [Some((32, 160)), Some((32, 160)), Some((32, 256))]
+        );
+        assert_eq!([1, 2, 4].map(|bytes| whole_rows(bytes, 8, 16_384, 1 << 26)), [None; 3]);
     }
 }

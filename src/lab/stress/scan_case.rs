@@ -81,7 +81,8 @@ const KEYS: &[(Operator, ElementType, ElementType)] = &[
 /// What cases of a problem are drawn of, in segments whose length is still to be drawn.
 pub(super) fn workloads(kind: ProblemKind) -> Vec<Workload> {
     let segment = (kind.needs_shape() || kind.has_runs()).then_some(SEGMENT);
-    let of_arrays = if kind.is_scan() { RECURRENCES } else { KEYS };
+    // What stores something else of an element may store it of few bytes in many.
+    let of_arrays = if kind.is_scan() && kind.stored_type().is_none() { RECURRENCES } else { KEYS };
     let scans = if kind.has_operator() { SCANS } else { of_arrays };
     let workload = |&(operator, input, element)| Workload::new(kind, operator, input, element, segment).ok();
     scans.iter().filter_map(workload).collect()

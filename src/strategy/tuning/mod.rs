@@ -31,6 +31,7 @@
 //! strategy = "lookback"
 //! vt = 16
 //! block_threads = 128
+//! composition = "reduce-then-scan" # how a block scans its tile; without it, what is suggested for the strategy
 //! ```
 //!
 //! **Problems.** A row may be for a problem instead of an element and an operator: for what is called so
@@ -275,7 +276,7 @@ impl Tuning {
                 let is_narrow = problem.access_bytes() < problem.state_bytes();
                 let config = match problem.defined() {
                     Some(_) if problem.is_reproducible() => ScanConfig::reproducible(problem),
-                    Some(defined) if is_ahead => ScanConfig::of_arrays(problem, defined, n),
+                    Some(defined) if is_ahead => ScanConfig::of_arrays(problem, defined, n, row),
                     Some(_) => found.config,
                     None if is_ahead && is_narrow => ScanConfig::of_halves(),
                     None => return self.off_boundary(problem, found, n, offsets),

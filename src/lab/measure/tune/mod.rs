@@ -18,7 +18,7 @@ use crate::element::{ElementType, Instance, Operator};
 use crate::lab::device::DeviceError;
 use crate::lab::workload::{ProblemKind, Workload};
 use crate::strategy::tuning::{Gpu, Tuned, Tuning, TuningError};
-use crate::strategy::{Strategy, StrategyChoice};
+use crate::strategy::{Blocks, Composition, Strategy, StrategyChoice};
 use crate::text::{LARGEST_SIZE, parse_array_size};
 use rivals::{FIGURES, Rival, modes_of, rivals};
 use serde::Deserialize;
@@ -245,7 +245,7 @@ impl TunePlan {
     /// short budget leaves out lies between measured sizes.
     pub fn points(&self, gpu: Gpu) -> Vec<Point> {
         let (mut points, _) = self.sweep.points_by(&[], &Tuning::committed(gpu));
-        points.iter_mut().for_each(|point| name_choices(&mut point.entries));
+        points.iter_mut().for_each(name_choices);
         let bytes: BTreeSet<u64> = points.iter().map(Point::input_bytes).collect();
         let is_second = |point: &Point| bytes.range(..point.input_bytes()).count() % 2;
         let mut points: Vec<(usize, Point)> = points.into_iter().map(|point| (is_second(&point), point)).collect();
@@ -269,11 +269,20 @@ pub fn tuned(workload: Workload) -> Tuned {
     Tuned::Problem { problem, line: workload.line_elements() }
 }
 
-/// What `auto` came to becomes the strategy that it is, unless that is a candidate anyway.
-fn name_choices(entries: &mut Vec<Entry>) {
+/// What `auto` came to becomes the strategy that it is, unless that is a candidate anyway. Blocks that have one tile of several arrays
+/// reduce it first, as they do by `auto`'s rules.
+fn name_choices(point: &mut Point) {
+    let problem = point.workload.problem(point.n);
+    let reduces_first = problem.defined().is_some() && problem.is_scan() && problem.axis().is_none();
+    let entries = &mut point.entries;
     for entry in &mut *entries {
         if let Subject::Auto { strategy, mode, config } = entry.subject {
             entry.subject = Subject::Scan { strategy, mode, config };
+        } else if let Subject::Scan { strategy, config, .. } = &mut entry.subject
+            && reduces_first
+            && strategy.row().shape.blocks == Blocks::PerTile
+        {
+            config.composition = Composition::ReduceThenScan;
         }
     }
     let mut named: Vec<Subject> = Vec::with_capacity(entries.len());

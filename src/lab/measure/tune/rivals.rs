@@ -61,7 +61,8 @@ pub(super) fn rivals<'a>(rows: impl Iterator<Item = &'a SweepRow>, modes: &[Mode
         is_named && row.status == Status::Measured && row.mode.is_some_and(|mode| modes.contains(&mode))
     };
     let rows: Vec<&SweepRow> = rows.filter(is_usable).collect();
-    // What `auto` takes of a problem without a row was measured with its spills and at the offsets that there are.
+    // Of problems no candidate is left out for spills or large tiles: the rules take kernels that spill where these were measured to
+    // be faster.
     let has_faults = rows.first().is_some_and(|row| row.point().is_plain());
     // Coarse and full figures come from different rounds, so only one of the two kinds is compared.
     let has_full = rows.iter().any(|row| row.pass == Some(Pass::Full));
