@@ -184,8 +184,8 @@ fn tiles_of(vts: &[u32], threads: &[u32]) -> impl Iterator<Item = (u32, u32)> + 
 }
 
 /// Tiles of whole rows of an array of so many bytes: the first that rows fill, in the order in which they were measured to be fast on an
-/// H200, and then, up to 4 MiB and of 4 bytes, the first that they fill at least seven eighths of. `None` where there are none, and where none were faster than
-/// look-ahead: its warps have parts of 256 elements of 8 bytes, which no row of a multiple of that ends within.
+/// H200, and then, up to 4 MiB and of 4 bytes, the first that they fill at least seven eighths of. `None` where there are none, and where
+/// none were faster than look-ahead: its warps have parts of 256 elements of 8 bytes, which no row of a multiple of that ends within.
 pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes: u64) -> Option<(u32, u32)> {
     const LEAST_ROW_OF_PARTS: u64 = 256;
     /// Of large arrays, whose rows do not fill a tile.
