@@ -353,7 +353,7 @@ mod tests {
         assert_eq!([1 << 22, 1 << 26].map(|bytes| whole_rows(4, 8, 61, bytes)), [Some((8, 128)), Some((24, 128))]);
         assert_eq!(whole_rows(4, 8, 1401, 1 << 26), Some((24, 256)));
         // Of narrow ones, where no small block is filled.
-        assert_eq!([96, 7168].map(|row| whole_rows(1, 8, row, 1 << 26)), [Some((64, 192)), Some((32, 224))]);
+        assert_eq!([96, 7168].map(|row| whole_rows(1, 8, row, 1 << 26)), [Some((64, 192)), Some((64, 224))]);
         assert_eq!(
             [1280, 5120, 8192].map(|row| whole_rows(2, 8, row, 1 << 26)),
             [Some((32, 160)), Some((32, 160)), Some((32, 256))]
