@@ -50,24 +50,29 @@ pub fn look_ahead(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
 
 /// Look-ahead over arrays of a user, `inputs` of them, the widest of so many bytes an element, measured on an H200 and an H100.
 /// Where `marks` says that segments begin, states of so many bytes carry it, and more warps scan an array: each has less to do,
-/// because it takes more instructions. Of numbers by long rows that are scanned in wider ones (`are_long_rows_of_halves`) fewer do,
-/// with longer parts. VT of 7, 10, 12, 14, 20 and 24, and 48 of 2 bytes, makes runs of several vectors (`cuda/config.cuh`), which one array
+/// because it takes more instructions. Of numbers that are scanned in wider ones by rows of so many (`row_of_halves`), fewer do with
+/// longer parts, if rows are long. VT of 7, 10, 12, 14, 20 and 24, and 48 of 2 bytes, makes runs of several vectors (`cuda/config.cuh`), which one array
 /// of elements that become wider ones (`is_widened`) is slower with: its vectors are short.
 pub fn look_ahead_over_arrays(
     element_bytes: u32,
     inputs: usize,
     marks: Option<usize>,
     is_widened: bool,
-    are_long_rows_of_halves: bool,
+    row_of_halves: Option<u64>,
 ) -> (u32, u32) {
+    /// Rows from which on few parts of a tile have the end of one.
+    const LONG_ROW: u64 = 1 << 15;
     let is_one = inputs == 1;
     match (element_bytes, marks) {
         (4, None) if is_widened => (16, 512),
         (8, None) if is_widened => (16, 384),
         (1, Some(_)) => (48, 512),
         (1, None) => (48, 256),
-        (2, Some(..=8)) if is_one && are_long_rows_of_halves => (48, 256),
-        (2, Some(..=8)) if is_one => (32, 512),
+        (2, Some(..=8)) if is_one => match row_of_halves {
+            Some(LONG_ROW..) => (48, 256),
+            Some(_) => (24, 512),
+            None => (32, 512),
+        },
         (2, Some(_)) => (24, 384),
         (2, None) if is_one => (32, 384),
         (2, None) => (24, 448),
@@ -337,6 +342,15 @@ pub fn single_cluster(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn halves_by_long_rows_have_longer_threads() {
+        let of_rows = |row| look_ahead_over_arrays(2, 1, Some(8), false, row);
+        assert_eq!(
+            [Some(1 << 15), Some(1 << 14), Some(0), None].map(of_rows),
+            [(48, 256), (24, 512), (24, 512), (32, 512)]
+        );
+    }
 
     #[test]
     fn whole_rows_fill_seven_eighths_of_a_tile() {

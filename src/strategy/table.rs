@@ -462,10 +462,9 @@ impl ScanConfig {
         Self { vt, block_threads, composition, ..Self::default() }
     }
 
-    /// VT and threads of look-ahead over `n` elements of the arrays of what a user has defined, in rows of so many if there are rows.
+    /// VT and threads of look-ahead over `n` elements of the arrays of what a user has defined. `row`: elements of one, if there are rows
+    /// of one length that begin where the array does.
     pub fn of_arrays(problem: Problem, defined: Defined, n: u64, row: Option<u64>) -> Self {
-        /// Rows from which on few parts of a tile have the end of one.
-        const LONG_ROW: u64 = 1 << 15;
         let (element_bytes, inputs) = (problem.access_bytes() as u32, defined.inputs().count());
         let marks = defined.has_segments().then(|| problem.state_bytes());
         let widest_output = defined.outputs().map(|(_, bytes)| bytes as u32).max();
@@ -480,9 +479,9 @@ impl ScanConfig {
                 n,
             ),
             false => {
-                let are_long = defined.has_rows() && row.is_some_and(|row| row >= LONG_ROW);
-                let are_halves = are_long && defined.own_state_bytes() > problem.access_bytes();
-                suggestion::look_ahead_over_arrays(element_bytes, inputs, marks, is_widened(problem), are_halves)
+                let has_rows_of_halves = defined.has_rows() && defined.own_state_bytes() > problem.access_bytes();
+                let halves = has_rows_of_halves.then(|| row.unwrap_or(0));
+                suggestion::look_ahead_over_arrays(element_bytes, inputs, marks, is_widened(problem), halves)
             }
         };
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }

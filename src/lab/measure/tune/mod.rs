@@ -2,9 +2,9 @@
 //! record.
 //!
 //! The candidates (`tuning/candidates.toml`) are a sweep like any other: problems, types, sizes, strategies, VTs, blocks. One of
-//! the candidates of a problem is what `auto` takes without a row for it. Only the measuring has two passes at each point. The first takes a few samples of every candidate, in common rounds; the
-//! second samples the best few by the sweep's full stopping rule. Every candidate is verified in both. The rows say in
-//! which pass their figures were made ([`Pass`]).
+//! the candidates of a problem is what `auto` takes without a row for it. Only the measuring has two passes at each point. The
+//! first takes a few samples of every candidate, in common rounds; the second samples the best few by the sweep's full stopping
+//! rule. Every candidate is verified in both. The rows say in which pass their figures were made ([`Pass`]).
 
 pub mod derive;
 mod rivals;
