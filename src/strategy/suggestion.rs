@@ -51,8 +51,8 @@ pub fn look_ahead(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
 /// Look-ahead over arrays of a user, `inputs` of them, the widest of so many bytes an element, measured on an H200 and an H100.
 /// Where `marks` says that segments begin, states of so many bytes carry it, and more warps scan an array: each has less to do,
 /// because it takes more instructions. Of numbers that are scanned in wider ones by rows of so many (`row_of_halves`), fewer do with
-/// longer parts, if rows are long. VT of 7, 10, 12, 14, 20 and 24, and 48 of 2 bytes, makes runs of several vectors (`cuda/config.cuh`), which one array
-/// of elements that become wider ones (`is_widened`) is slower with: its vectors are short.
+/// longer parts, if rows are long. VT of 7, 10, 12, 14, 20 and 24, and 48 of 2 bytes, makes runs of several vectors
+/// (`cuda/config.cuh`), which one array of elements that become wider ones (`is_widened`) is slower with: its vectors are short.
 pub fn look_ahead_over_arrays(
     element_bytes: u32,
     inputs: usize,

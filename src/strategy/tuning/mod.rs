@@ -26,7 +26,7 @@
 //! block_threads = 128
 //!
 //! [[row]]
-//! problem = "f32 sum, by rows: float, float -> float"
+//! problem = "f32 sum, by rows: float -> float"
 //! line = 256                 # elements of a row or column; without it, for all of which there is no other row
 //! strategy = "lookback"
 //! vt = 16
