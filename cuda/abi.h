@@ -87,7 +87,7 @@ enum lookback_composition {
 // How a descriptor is laid out.
 enum lookback_descriptor {
   LOOKBACK_DESCRIPTOR_PACKED_64 = 0,   // values up to 4 bytes: value and tag in one 64-bit word
-  LOOKBACK_DESCRIPTOR_PACKED_128 = 1,  // values of up to 12 bytes: value and tag in one 128-bit word
+  LOOKBACK_DESCRIPTOR_PACKED_128 = 1,  // any value: 12 bytes of it and a tag in each of as many 128-bit words as it needs
   LOOKBACK_DESCRIPTOR_SPLIT = 2        // any value: a tag, and separate aggregate and prefix slots
 };
 

@@ -4,10 +4,11 @@
 //
 // Three layouts:
 //   packed 64    value of up to 4 bytes and tag in one 64-bit word
-//   packed 128   value of up to 12 bytes and tag in one 128-bit word
+//   packed 128   12 bytes of the value and tag in one 128-bit word, or in as many words as the value needs
 //   split        tag, and separate slots for aggregate and prefix
 // In the packed ones value and tag are one single-copy atomic scalar: whoever sees the tag sees the
-// value, and relaxed accesses suffice. In the split one the tag is stored with release after its slot
+// value, and relaxed accesses suffice. Words of one value are read together, and a status counts where all of
+// them have it: one trip, where the split layout takes two. In the split one the tag is stored with release after its slot
 // and loaded with acquire before it; a slot is written once a launch, so a reader never meets a
 // half-replaced value.
 #pragma once
@@ -50,6 +51,7 @@ template <class Problem>
 struct packed_64 : of_one_gpu {
   using T = typename Problem::state_type;
   using published_type = typename Problem::published_type;
+  static constexpr u32 count = 1;  // of words
   u64* words;
 
   DEVICE packed_64(void* memory, u64) : words(static_cast<u64*>(memory)) {}
@@ -82,38 +84,54 @@ struct packed_128 : of_one_gpu {
   using T = typename Problem::state_type;
   using published_type = typename Problem::published_type;
   static constexpr u32 bytes = used_bytes<published_type>::value;
+  static constexpr u32 bytes_of_word = 12;
+  static constexpr u32 count = (bytes + bytes_of_word - 1) / bytes_of_word;
   word128* words;
 
   DEVICE packed_128(void* memory, u64) : words(static_cast<word128*>(memory)) {}
 
+  // Bytes of the value in one of its words: the first eight below the tag, the others above it.
+  DEVICE_CONSTEXPR static u32 bytes_in(u32 word) { return bytes - word * bytes_of_word < bytes_of_word ? bytes - word * bytes_of_word : bytes_of_word; }
+  DEVICE_CONSTEXPR static u32 low_bytes_in(u32 word) { return bytes_in(word) < sizeof(u64) ? bytes_in(word) : static_cast<u32>(sizeof(u64)); }
+
   DEVICE void publish(u64 tile, u32 epoch, u32 status, T value) const {
-    word128 word = {0, descriptor_tag(epoch, status)};
     const published_type published = Problem::publish(value);
-    memcpy(&word.low, &published, bytes < sizeof(u64) ? bytes : sizeof(u64));
-    if constexpr (bytes > sizeof(u64)) {
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < count; ++i) {
+      const u8* const from = reinterpret_cast<const u8*>(&published) + i * bytes_of_word;
+      word128 word = {0, descriptor_tag(epoch, status)};
+      memcpy(&word.low, from, low_bytes_in(i));
       u32 behind = 0;
-      memcpy(&behind, reinterpret_cast<const u8*>(&published) + sizeof(u64), bytes - sizeof(u64));
+      memcpy(&behind, from + low_bytes_in(i), bytes_in(i) - low_bytes_in(i));
       word.high |= static_cast<u64>(behind) << 32;
+      // Relaxed, pairs with the load in `read`: the word carries its part of the value with it.
+      memory::store_relaxed(words + tile * count + i, word);
     }
-    // Relaxed, pairs with the load in `read`: the word carries its value with it.
-    memory::store_relaxed(words + tile, word);
   }
 
   DEVICE descriptor_view<T> read(u64 tile, u32 epoch) const {
-    // Relaxed, pairs with the store in `publish`.
-    const word128 word = memory::load_relaxed(words + tile);
-    const u32 status = descriptor_status(static_cast<u32>(word.high), epoch);
     published_type published;
-    memcpy(&published, &word.low, bytes < sizeof(u64) ? bytes : sizeof(u64));
-    if constexpr (bytes > sizeof(u64)) {
+    u32 status = LOOKBACK_STATUS_INVALID;
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < count; ++i) {
+      // Relaxed, pairs with the store in `publish`.
+      const word128 word = memory::load_relaxed(words + tile * count + i);
+      const u32 status_of_word = descriptor_status(static_cast<u32>(word.high), epoch);
+      // A value is there as soon as all of its words are.
+      status = i == 0 || status_of_word == status ? status_of_word : static_cast<u32>(LOOKBACK_STATUS_INVALID);
+      u8* const to = reinterpret_cast<u8*>(&published) + i * bytes_of_word;
+      memcpy(to, &word.low, low_bytes_in(i));
       const u32 behind = static_cast<u32>(word.high >> 32);
-      memcpy(reinterpret_cast<u8*>(&published) + sizeof(u64), &behind, bytes - sizeof(u64));
+      memcpy(to + low_bytes_in(i), &behind, bytes_in(i) - low_bytes_in(i));
     }
     return {status, Problem::adopt(published)};
   }
 
   // Relaxed, as in `packed_64`.
-  DEVICE void invalidate(u64 tile) const { memory::store_relaxed(words + tile, word128{0, 0}); }
+  DEVICE void invalidate(u64 tile) const {
+    LOOKBACK_UNROLL
+    for (u32 i = 0; i < count; ++i) memory::store_relaxed(words + tile * count + i, word128{0, 0});
+  }
 };
 
 // `capacity` tags, then as many aggregates, then as many prefixes; capacity is a multiple of 4, so that
@@ -122,6 +140,7 @@ template <class Problem>
 struct split : of_one_gpu {
   using T = typename Problem::state_type;
   using published_type = typename Problem::published_type;
+  static constexpr u32 count = 1;
   u32* tags;
   published_type* aggregates;
   published_type* prefixes;
@@ -164,9 +183,7 @@ DEVICE void with_descriptors(Config config, const lookback_launch& launch, Body 
   if constexpr (sizeof(typename Problem::published_type) <= 4) {
     if (config.descriptor == LOOKBACK_DESCRIPTOR_PACKED_64) return body(packed_64<Problem>(launch.descriptors, launch.capacity));
   }
-  if constexpr (used_bytes<typename Problem::published_type>::value <= 12) {
-    if (config.descriptor == LOOKBACK_DESCRIPTOR_PACKED_128) return body(packed_128<Problem>(launch.descriptors, launch.capacity));
-  }
+  if (config.descriptor == LOOKBACK_DESCRIPTOR_PACKED_128) return body(packed_128<Problem>(launch.descriptors, launch.capacity));
   body(split<Problem>(launch.descriptors, launch.capacity));
 }
 

@@ -194,6 +194,8 @@ fn no_schedule_of_the_protocol_changes_the_result() {
         (sums_of_u32(), Descriptor::Split),
         (bicyclic, Descriptor::Packed128),
         (bicyclic, Descriptor::Split),
+        // Two words a descriptor.
+        (affine, Descriptor::Packed128),
         (affine, Descriptor::Split),
     ];
     for (instance, layout) in layouts {
@@ -232,6 +234,7 @@ fn one_wave_reads_every_tile_before_it_in_order_whoever_is_resident() {
         (sums_of_u32(), Descriptor::Packed64),
         (bicyclic, Descriptor::Packed128),
         (intervals(), Descriptor::Split),
+        (affine, Descriptor::Packed128),
         (affine, Descriptor::Split),
     ] {
         let config = ScanConfig { descriptor: Some(layout), ..small_tile(1) };

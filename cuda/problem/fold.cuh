@@ -30,17 +30,17 @@ DEVICE typename Operator::value_type fold_lanes(typename Operator::value_type pr
   return prefix;
 }
 
-// `prefix`, and then the first `count` of several descriptors a lane, of which neighbouring lanes have neighbours. By all lanes;
-// all get the result.
+// `prefix`, and then the first `count` of several values a lane, of which neighbouring lanes have neighbours. By all lanes; all get
+// the result.
 template <class Operator, u32 capacity>
-DEVICE typename Operator::value_type fold_views(typename Operator::value_type prefix,
-                                                const descriptor_view<typename Operator::value_type> (&views)[capacity], u32 count) {
+DEVICE typename Operator::value_type fold_each(typename Operator::value_type prefix,
+                                               const typename Operator::value_type (&values)[capacity], u32 count) {
   LOOKBACK_UNROLL
   for (u32 i = 0; i < capacity; ++i) {
     const u32 before = i * LOOKBACK_WARP_LANES;
     if (before >= count) continue;
     const u32 left = count - before;
-    prefix = fold_lanes<Operator>(prefix, views[i].value, left < LOOKBACK_WARP_LANES ? left : u32{LOOKBACK_WARP_LANES});
+    prefix = fold_lanes<Operator>(prefix, values[i], left < LOOKBACK_WARP_LANES ? left : u32{LOOKBACK_WARP_LANES});
   }
   return prefix;
 }

@@ -20,6 +20,7 @@ namespace scan {
 // Descriptors of all ranks' tiles, in the memory of each.
 template <class Layout>
 struct dealt_descriptors {
+  static constexpr u32 count = Layout::count;
   const lookback_launch& launch;
   Layout own;
   mutable u32 polls = 0;

@@ -382,6 +382,27 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
   }
 }
 
+// What the finder combines of tiles' totals: states. Where it is known by arithmetic in which tile a row begins, that tile is the
+// first that counts, and no other one that does has a begin, so that values without marks do.
+template <class Problem>
+DEVICE_CONSTEXPR bool finds_values() {
+  return has_known_rows<Problem>() && !is_reproducible<typename Problem::operator_type>::value;
+}
+template <class Problem, bool are_values = finds_values<Problem>()>
+struct found_in {
+  using operator_type = typename Problem::operator_type;
+  using T = typename Problem::state_type;
+  DEVICE static T value_of(T state) { return state; }
+  DEVICE static T state_of(T value) { return value; }
+};
+template <class Problem>
+struct found_in<Problem, true> {
+  using operator_type = typename Problem::own_operator;
+  using T = typename Problem::state_type;
+  DEVICE static typename Problem::own_state value_of(T state) { return Problem::segments_type::value_of(state); }
+  DEVICE static T state_of(typename Problem::own_state value) { return Problem::state_of(value, 0); }
+};
+
 // What stands left of a tile, from the aggregates of all tiles before it. Kept by one warp; tiles are asked for in
 // ascending order.
 //
@@ -389,26 +410,33 @@ DEVICE void publish_aggregates(Config config, const lookback_launch& launch, loo
 // groups, and lanes are combined for the result only; else each group is combined by itself. In both cases groups begin
 // at multiples of 32 and are combined in order, so a prefix depends on the tile alone, to the last bit. A `reproducible`
 // operator combines tile after tile, from wherever it was asked last: `value` is then what stands before `tiles`, any number.
-template <class Operator, class Descriptors>
+template <class Problem, class Descriptors>
 struct running_prefix {
-  using T = typename Operator::value_type;
+  using found = found_in<Problem>;
+  using Operator = typename found::operator_type;
+  using T = typename Problem::state_type;
   using totals_type = typename totals_operator<Operator>::type;
   using total_type = total_of<Operator>;
-  static constexpr u32 maximum_groups = values_per_exchange<total_type>();
+  // Of values of several words, which all lanes exchange, as few as are not spilled.
+  static constexpr u32 maximum_groups =
+      Operator::is_commutative || Descriptors::count == 1 ? values_per_exchange<total_type>() : 6 / Descriptors::count;
+  // Groups whose descriptors are on their way at one time: more than 8 words a lane would be spilled.
+  static constexpr u32 groups_in_flight = maximum_groups * Descriptors::count <= 8 ? maximum_groups : 8 / Descriptors::count;
 
   Descriptors descriptors;
   u32 epoch;
   total_type value;  // the combination of the whole groups before `tiles`, or the lane's part of it
   u64 tiles;         // a multiple of the warp's width, unless tiles are combined one by one
+  u64 first;         // of the tiles that count
 
   DEVICE running_prefix(Descriptors descriptors_, u32 epoch_)
-      : descriptors(descriptors_), epoch(epoch_), value(totals_type::identity()), tiles(0) {}
+      : descriptors(descriptors_), epoch(epoch_), value(totals_type::identity()), tiles(0), first(0) {}
 
-  // What stands before this tile is not asked for any more.
-  DEVICE void forget_before(u64 tile) {
-    const u64 group = tile / LOOKBACK_WARP_LANES * LOOKBACK_WARP_LANES;
-    if (group <= tiles) return;
-    tiles = group;
+  // What stands before this tile does not count any more.
+  DEVICE void begin_at(u64 tile) {
+    if (tile == first) return;
+    first = tile;
+    tiles = is_reproducible<Operator>::value ? tile : tile / LOOKBACK_WARP_LANES * LOOKBACK_WARP_LANES;
     value = totals_type::identity();
   }
 
@@ -424,18 +452,16 @@ struct running_prefix {
       const u64 all_left = tile - tiles;
       const u32 left = all_left < window ? static_cast<u32>(all_left) : window;
       const u32 whole = left / LOOKBACK_WARP_LANES;
-      // All reads are under way before the first result is looked at.
-      descriptor_view<T> views[maximum_groups];
-      LOOKBACK_UNROLL
-      for (u32 group = 0; group < maximum_groups; ++group) {
-        views[group].status = LOOKBACK_STATUS_AGGREGATE;
-        views[group].value = Operator::identity();
-        if (place_of(group) < left) views[group] = descriptors.read(tile_of(group), epoch);
-      }
+      // Those among them that do not count.
+      const u32 skipped = finds_values<Problem>() && tiles < first ? static_cast<u32>(first - tiles) : 0;
       total_type values[maximum_groups];
       u32 missing = 0;  // a bit a group
       LOOKBACK_UNROLL
-      for (u32 group = 0; group < maximum_groups; ++group) note(group, views[group], values[group], missing);
+      for (u32 group = 0; group < maximum_groups; ++group) {
+        values[group] = totals_type::identity();
+        if (place_of(group) >= skipped && place_of(group) < left) missing |= 1u << group;
+      }
+      read(missing, values, missing);
       const waiting wait;
       bool asks_all = false;
       while (ballot(missing != 0) != 0) {
@@ -445,19 +471,12 @@ struct running_prefix {
         // Polls the first missing group alone, because all waiting warps read the same lines again and again. Once it is
         // there the others probably are, too: they are read together, in one trip to the L2 cache.
         const u32 asked = asks_all ? missing : missing & (0u - missing);
-        LOOKBACK_UNROLL
-        for (u32 group = 0; group < maximum_groups; ++group) {
-          if ((asked >> group & 1) != 0) views[group] = descriptors.read(tile_of(group), epoch);
-        }
-        LOOKBACK_UNROLL
-        for (u32 group = 0; group < maximum_groups; ++group) {
-          if ((asked >> group & 1) != 0) note(group, views[group], values[group], missing);
-        }
+        read(asked, values, missing);
         asks_all = ballot((asked & missing) != 0) == 0;
       }
       if constexpr (is_reproducible<Operator>::value) {
         // All that was read is kept, so that no tile is read twice.
-        value = fold_views<Operator>(value, views, left);
+        value = fold_each<Operator>(value, values, left);
         tiles += left;
         if (tiles == tile) return value;
         continue;
@@ -473,19 +492,33 @@ struct running_prefix {
       }
       tiles += whole * LOOKBACK_WARP_LANES;
       if (all_left <= window) {
-        if constexpr (!Operator::is_commutative) return prefix;
+        if constexpr (!Operator::is_commutative) return found::state_of(prefix);
         total_type joined[1] = {prefix};
         warp_reduce_each<totals_type>(joined, 1);
-        return static_cast<T>(joined[0]);
+        return found::state_of(static_cast<typename Operator::value_type>(joined[0]));
       }
     }
   }
 
  private:
-  // The value of the lane's descriptor of a group; its bit in `missing` says that there is none yet.
-  DEVICE static void note(u32 group, descriptor_view<T> view, total_type& value_read, u32& missing) {
-    value_read = view.value;
-    missing = view.status == LOOKBACK_STATUS_INVALID ? missing | 1u << group : missing & ~(1u << group);
+  // Asks for the lane's tiles of the groups that have a bit in `asked`; those that are there have none in `missing` afterwards. Reads
+  // are under way together before the first result is looked at.
+  DEVICE void read(u32 asked, total_type (&values)[maximum_groups], u32& missing) const {
+    LOOKBACK_UNROLL
+    for (u32 from = 0; from < maximum_groups; from += groups_in_flight) {
+      descriptor_view<T> views[groups_in_flight];
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < groups_in_flight; ++i) {
+        if ((asked >> (from + i) & 1) != 0) views[i] = descriptors.read(tile_of(from + i), epoch);
+      }
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < groups_in_flight; ++i) {
+        const u32 group = from + i;
+        if ((asked >> group & 1) == 0 || views[i].status == LOOKBACK_STATUS_INVALID) continue;
+        if (group < maximum_groups) values[group] = found::value_of(views[i].value);
+        missing &= ~(1u << group);
+      }
+    }
   }
 };
 
@@ -495,7 +528,7 @@ template <class Problem, class Config, class Descriptors>
 DEVICE void find_prefixes(Config config, const lookback_launch& launch, lookahead_ring<Problem, Config>& ring,
                           Descriptors descriptors, u32 epoch) {
   using T = typename Problem::state_type;
-  running_prefix<typename Problem::operator_type, Descriptors> running(descriptors, epoch);
+  running_prefix<Problem, Descriptors> running(descriptors, epoch);
   ring_position at = {0, 0};
   ring_position last = at;
   bool has_tile = false;
@@ -505,7 +538,7 @@ DEVICE void find_prefixes(Config config, const lookback_launch& launch, lookahea
     barrier_wait(ring.drawn[at.stage], at.parity);
     const u64 index = memory::shared_load(ring.tile[at.stage]);
     if (index >= launch.tiles) break;
-    if constexpr (has_known_rows<Problem>()) running.forget_before(Problem::tile_of_begin(config, launch, index));
+    if constexpr (has_known_rows<Problem>()) running.begin_at(Problem::tile_of_begin(config, launch, index));
     const T prefix = running.left_of(descriptors.place_of(index));
     if (lane_index() == 0) memory::shared_store(ring.tile_prefix[at.stage], prefix);
     warp_barrier();  // all lanes have read the index

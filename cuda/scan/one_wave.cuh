@@ -80,7 +80,10 @@ DEVICE typename Operator::value_type combine_aggregates(Descriptors descriptors,
 
     if constexpr (is_reproducible<Operator>::value) {
       const u32 count = left < LOOKBACK_WARP_LANES * each ? static_cast<u32>(left) : LOOKBACK_WARP_LANES * each;
-      prefix = fold_views<Operator>(prefix, views, count);
+      T values[descriptors_in_flight];
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < descriptors_in_flight; ++i) values[i] = views[i].value;
+      prefix = fold_each<Operator>(prefix, values, count);
       first += count;
       continue;
     }

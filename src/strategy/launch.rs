@@ -277,7 +277,7 @@ mod tests {
         assert_eq!(of(Strategy::OneWave), (8 * (9 + 16), 8, 0));
         assert_eq!(of(Strategy::ReduceThenScan), (0, 8, 256));
         assert_eq!(
-            [Descriptor::Packed128, Descriptor::Split].map(|layout| Plan::descriptor_bytes(layout, 8)),
+            [Descriptor::Packed128, Descriptor::Split].map(|layout| Plan::descriptor_bytes(layout, 8, 8)),
             [16, 20]
         );
     }

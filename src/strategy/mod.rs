@@ -83,7 +83,7 @@ named! {
     pub enum Descriptor as "descriptor" {
         /// One 64-bit word: a value of up to 4 bytes and its tag.
         Packed64 = "packed-64",
-        /// One 128-bit word: a value of up to 12 bytes and its tag.
+        /// 128-bit words: one with a value of up to 12 bytes and its tag, or as many as a larger value needs.
         Packed128 = "packed-128",
         /// A tag and separate slots for aggregate and inclusive prefix, ordered by release and acquire.
         Split = "split",
@@ -95,8 +95,7 @@ impl Descriptor {
     pub const fn holds(self) -> usize {
         match self {
             Self::Packed64 => 4,
-            Self::Packed128 => 12,
-            Self::Split => usize::MAX,
+            Self::Packed128 | Self::Split => usize::MAX,
         }
     }
 

@@ -143,7 +143,11 @@ impl Plan {
             scratch_bytes: planner.scratch_bytes,
             descriptors: descriptors.unwrap_or(0),
             layout: layout.unwrap_or(Descriptor::Packed64),
-            descriptor_bytes: Plan::descriptor_bytes(planner.config.descriptor, request.problem.published_bytes()),
+            descriptor_bytes: Plan::descriptor_bytes(
+                planner.config.descriptor,
+                request.problem.published_bytes(),
+                request.problem.packed_bytes(),
+            ),
             access_bytes,
         })
     }
@@ -243,11 +247,12 @@ impl Plan {
         })
     }
 
-    /// Bytes of one descriptor of `layout` for values of `published_bytes`.
-    pub const fn descriptor_bytes(layout: Descriptor, published_bytes: usize) -> u64 {
+    /// Bytes of one descriptor of `layout` for values of `published_bytes`, of which `packed_bytes` say something.
+    pub const fn descriptor_bytes(layout: Descriptor, published_bytes: usize, packed_bytes: usize) -> u64 {
+        const BYTES_OF_WORD: u64 = 12;
         match layout {
             Descriptor::Packed64 => 8,
-            Descriptor::Packed128 => 16,
+            Descriptor::Packed128 => 16 * (packed_bytes as u64).div_ceil(BYTES_OF_WORD),
             Descriptor::Split => 4 + 2 * published_bytes as u64,
         }
     }

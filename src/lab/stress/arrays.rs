@@ -30,7 +30,7 @@ impl Workspace {
     pub fn new(capacity: u64, layout: Descriptor, element_bytes: usize) -> Self {
         // The split layout asks for a multiple of 4.
         let capacity = capacity.next_multiple_of(4);
-        let bytes = capacity * Plan::descriptor_bytes(layout, element_bytes);
+        let bytes = capacity * Plan::descriptor_bytes(layout, element_bytes, element_bytes);
         Self {
             control: Box::default(),
             descriptors: AlignedBytes::new(bytes as usize, 0),
@@ -102,9 +102,12 @@ pub(super) fn check_workspace(
             "ticket {ticket}, finished blocks {finished_blocks}, completed epochs {completed_epochs}; must be 0, 0, {completed}"
         ));
     }
-    let tag = |tile| workspace::tag(descriptors, layout, tile);
-    match (0..capacity).find(|&tile| completed == 0 && tag(tile) != 0) {
-        Some(tile) => wrong(format!("descriptor {tile} has tag {:#x} after the wrap, must be 0", tag(tile))),
+    let tag = |number| workspace::tag(descriptors, layout, number);
+    let tags = workspace::tags(descriptors, layout, capacity);
+    match (0..tags).find(|&number| completed == 0 && tag(number) != 0) {
+        Some(number) => {
+            wrong(format!("tag {number} of the descriptors is {:#x} after the wrap, must be 0", tag(number)))
+        }
         None => Ok(()),
     }
 }

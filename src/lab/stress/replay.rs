@@ -147,15 +147,19 @@ impl Narrator {
             return format!("{:#x} = {:#x}", access.address, word(value));
         };
         let capacity = places.capacity as usize;
+        // Of the words of packed descriptors.
+        let of_tile = places.descriptor_bytes.checked_div(16 * capacity).unwrap_or(0).max(1);
         match places.layout {
             Descriptor::Packed64 if value.len() == 8 => {
                 format!("descriptor {} = {} {:#x}", offset / 8, tag(word(&value[4..]) as u32), word(&value[..4]))
             }
             Descriptor::Packed128 if value.len() == 16 => {
-                format!("descriptor {} = {} {:#x}", offset / 16, tag(word(&value[8..12]) as u32), word(&value[..8]))
+                let (word_of, tile) = (offset / 16 % of_tile, offset / 16 / of_tile);
+                let which = if of_tile > 1 { format!("word {word_of} of ") } else { String::new() };
+                format!("{which}descriptor {tile} = {} {:#x}", tag(word(&value[8..12]) as u32), word(&value[..8]))
             }
             Descriptor::Packed64 => format!("half of descriptor {} = {:#x}", offset / 8, word(value)),
-            Descriptor::Packed128 => format!("part of descriptor {} = {:#x}", offset / 16, word(value)),
+            Descriptor::Packed128 => format!("part of descriptor {} = {:#x}", offset / 16 / of_tile, word(value)),
             Descriptor::Split if offset < 4 * capacity => format!("tag {} = {}", offset / 4, tag(word(value) as u32)),
             Descriptor::Split => {
                 let slot = (offset - 4 * capacity) / places.element_bytes;

@@ -20,19 +20,27 @@ named! {
     }
 }
 
-/// Where the tag of a tile lies, in bytes from the first descriptor.
-pub(super) const fn tag_offset(layout: Descriptor, tile: u64) -> usize {
-    let tile = tile as usize;
+/// How many tags the descriptors of so many tiles have: one a tile, or one a word.
+pub(super) const fn tags(descriptors: &[u8], layout: Descriptor, tiles: u64) -> u64 {
     match layout {
-        Descriptor::Packed64 => 8 * tile + 4,
-        Descriptor::Packed128 => 16 * tile + 8,
-        Descriptor::Split => 4 * tile,
+        Descriptor::Packed64 | Descriptor::Split => tiles,
+        Descriptor::Packed128 => descriptors.len() as u64 / 16,
     }
 }
 
-/// The tag of a tile.
-pub(super) fn tag(descriptors: &[u8], layout: Descriptor, tile: u64) -> u32 {
-    bytemuck::pod_read_unaligned(&descriptors[tag_offset(layout, tile)..][..4])
+/// Where a tag lies, in bytes from the first descriptor.
+pub(super) const fn tag_offset(layout: Descriptor, number: u64) -> usize {
+    let number = number as usize;
+    match layout {
+        Descriptor::Packed64 => 8 * number + 4,
+        Descriptor::Packed128 => 16 * number + 8,
+        Descriptor::Split => 4 * number,
+    }
+}
+
+/// The tag of that number.
+pub(super) fn tag(descriptors: &[u8], layout: Descriptor, number: u64) -> u32 {
+    bytemuck::pod_read_unaligned(&descriptors[tag_offset(layout, number)..][..4])
 }
 
 /// Fills `tiles` descriptors, all zero, with what must not matter to launches from epoch `completed` + 1 on.
@@ -55,8 +63,8 @@ pub(super) fn fill(
     }
     // From here to the wrap, where the kernels clear everything, no tag of the launches to come may be there.
     let coming = u64::from(completed) + 1..=u64::from(completed) + launches;
-    for tile in 0..tiles {
-        let mut tag = tag(descriptors, layout, tile);
+    for number in 0..tags(descriptors, layout, tiles) {
+        let mut tag = tag(descriptors, layout, number);
         if start == WorkspaceStart::Earlier {
             // The first few epochs, which come again after the wrap, or those just before.
             let back = draw.below(4) as u32;
@@ -66,7 +74,7 @@ pub(super) fn fill(
         if coming.contains(&u64::from(tag >> abi::LOOKBACK_STATUS_BITS)) {
             tag &= (1 << abi::LOOKBACK_STATUS_BITS) - 1;
         }
-        let offset = tag_offset(layout, tile);
+        let offset = tag_offset(layout, number);
         descriptors[offset..offset + 4].copy_from_slice(&tag.to_ne_bytes());
     }
 }

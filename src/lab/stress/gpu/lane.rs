@@ -609,13 +609,14 @@ mod tests {
         for index in 0..2000 {
             let case = StressCase::draw(PLAIN, 5, index, 100, None, Scale::Full);
             let layout = case.request.config.descriptor.expect("drawn");
-            let descriptor_bytes = Plan::descriptor_bytes(layout, case.workload.element().bytes());
+            let bytes = case.workload.element().bytes();
+            let descriptor_bytes = Plan::descriptor_bytes(layout, bytes, bytes);
             let bytes = first_workspace(&case, (layout, descriptor_bytes), 64, &mut Draw::new(index));
             let (control, descriptors) = bytes.split_at(CONTROL_BYTES as usize);
             let control: Vec<u32> = control[..16].chunks(4).map(bytemuck::pod_read_unaligned).collect();
             assert_eq!(control, [0, 0, case.completed_epochs, 0], "the control block is valid");
-            for tile in 0..64 {
-                let tag = workspace::tag(descriptors, layout, tile);
+            for number in 0..workspace::tags(descriptors, layout, 64) {
+                let tag = workspace::tag(descriptors, layout, number);
                 let epoch = u64::from(tag >> abi::LOOKBACK_STATUS_BITS);
                 let first = u64::from(case.completed_epochs) + 1;
                 let last = (first + case.runs).min(u64::from(abi::LOOKBACK_MAXIMUM_EPOCH));
