@@ -23,6 +23,7 @@
 #include "../halves.cuh"
 #include "elements.cuh"
 #include "marked_items.cuh"
+#include "narrow.cuh"
 #include "problem.cuh"
 #include "ranked_items.cuh"
 
@@ -1015,15 +1016,9 @@ struct defined {
 
   // The user's state that stands left of a segment or above a column: the same of all, or one of each.
   DEVICE static own_state given_state(const lookback_launch& launch, u64 segment) {
-    own_state value = own_operator::identity();
-    if (launch.has_initial != 0) {
-      static_assert(sizeof(own_state) <= sizeof(launch.initial), "a state has room there");
-      memcpy(&value, launch.initial, sizeof(value));
-    }
-    if (launch.initial_state != nullptr) {
-      value = memory::load(static_cast<const own_state*>(launch.initial_state) + segment);
-    }
-    return value;
+    using states = given_states<own_state>;
+    if (launch.initial_state != nullptr) return states::load(launch.initial_state, segment);
+    return launch.has_initial != 0 ? states::from_bytes(launch.initial) : own_operator::identity();
   }
 
  private:
@@ -1077,7 +1072,7 @@ struct defined {
       const i64 index = first_index + static_cast<int>(i / width) * row_elements + static_cast<int>(i % width);
       // Of no elements there is no last one, and the index before the first is -1.
       if (index < 0 || static_cast<u64>(index) + 1 != launch.n) continue;
-      memory::store(static_cast<own_state*>(launch.final_state), Segments::value_of(tile.items.get(i)));
+      given_states<own_state>::store(launch.final_state, Segments::value_of(tile.items.get(i)));
     }
   }
 

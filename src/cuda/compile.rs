@@ -740,7 +740,7 @@ mod tests {
         let recurrence = Definition::linear_recurrence::<f32>().expect("numbers").define().expect("a definition");
         let sums = Definition::of_numbers(Operator::Sum, ElementType::F16, ElementType::F64).expect("numbers");
         let by_key = sums.define().expect("a definition").in_segments(Segments::Keys(ElementType::U64));
-        let columns = Segments::Columns(Axis { length: 1 << 10, inner: 1 << 5 });
+        let columns = Segments::Columns(Axis::new(1 << 10, 1 << 5));
         // No instruction loads them, or with a mark.
         let doubles = Definition::linear_recurrence::<f64>().expect("numbers").define().expect("a definition");
         let triples = Definition::new::<[f32; 3]>("triples", "float3").identity("{}").combine("return right;");

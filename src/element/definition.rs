@@ -873,12 +873,14 @@ pub(crate) enum Segments {
     Offsets,
     /// Columns, which a kernel of their own keeps apart.
     Columns(Axis),
+    /// So many columns of a narrow matrix, whose rows are taken as elements (`cuda/problem/narrow.cuh`).
+    Narrow(usize),
 }
 
 impl Segments {
     fn cuda_type(self) -> String {
         match self {
-            Self::One => String::from("::lookback::one_segment"),
+            Self::One | Self::Narrow(_) => String::from("::lookback::one_segment"),
             Self::Columns(axis) => format!("::lookback::columns_of_tensor<{}>", axis.columns_of_thread()),
             Self::Rows { have_states } => format!("::lookback::equal_rows<{have_states}>"),
             Self::Keys(key) => format!("::lookback::equal_keys<{}>", key.cuda_type()),
@@ -890,7 +892,7 @@ impl Segments {
     /// The elements of the array that tells them, if one does.
     pub(crate) fn array(self) -> Option<ElementType> {
         match self {
-            Self::One | Self::Rows { .. } | Self::Offsets | Self::Columns(_) => None,
+            Self::One | Self::Rows { .. } | Self::Offsets | Self::Columns(_) | Self::Narrow(_) => None,
             Self::Keys(key) => Some(key),
             Self::HeadFlags => Some(ElementType::U8),
         }
@@ -898,7 +900,12 @@ impl Segments {
 
     /// Whether a mark in a state says where one begins.
     fn mark_states(self) -> bool {
-        !matches!(self, Self::One | Self::Columns(_))
+        !matches!(self, Self::One | Self::Columns(_) | Self::Narrow(_))
+    }
+
+    /// How many of the user's elements and states are taken as one.
+    const fn together(self) -> usize {
+        if let Self::Narrow(columns) = self { columns } else { 1 }
     }
 }
 
@@ -1103,7 +1110,7 @@ impl Defined {
 
     /// Whether it scans segments, each by itself.
     pub fn has_segments(self) -> bool {
-        self.segments != Segments::One
+        !matches!(self.segments, Segments::One | Segments::Narrow(_))
     }
 
     /// Whether they are the rows of a matrix.
@@ -1123,6 +1130,21 @@ impl Defined {
         }
     }
 
+    /// The scan of `n` elements down the columns of a matrix as one of its rows, if they are vectors of every array: the same arrays,
+    /// of as many elements as a column has.
+    pub(crate) fn narrow(self, n: u64) -> Option<Self> {
+        const VECTOR: usize = abi::LOOKBACK_VECTOR_BYTES as usize;
+        let axis = self.axis().filter(|axis| axis.are_rows_aligned && axis.length * axis.inner == n)?;
+        let columns = usize::try_from(axis.inner).ok()?;
+        let fits = |bytes: usize, most: usize| bytes.checked_mul(columns).is_some_and(|row| row <= most);
+        let are_vectors = self.inputs().chain(self.outputs()).all(|(_, bytes)| fits(bytes, VECTOR));
+        let state = self.own_state_bytes();
+        let has_states = state.is_power_of_two() && fits(state, VECTOR);
+        let is_narrow =
+            columns.is_power_of_two() && are_vectors && has_states && !self.is_strided && !self.is_reproducible;
+        is_narrow.then(|| self.in_segments(Segments::Narrow(columns)))
+    }
+
     /// One whose kernels are the same: they do not depend on all of an axis.
     pub(crate) fn compiled(self) -> Self {
         self.axis().map_or(self, |axis| self.in_segments(Segments::Columns(axis.compiled())))
@@ -1137,17 +1159,25 @@ impl Defined {
     /// bits; those of the user's own begin behind it.
     pub(crate) fn inputs(self) -> impl Iterator<Item = (&'static str, usize)> {
         let telling = self.segments.array().map(|element| (element.cuda_type(), element.bytes()));
-        telling.into_iter().chain(self.definition.0.inputs.iter().map(Array::element))
+        telling.into_iter().chain(self.taken_together(&self.definition.0.inputs))
     }
 
     /// Likewise of each that is stored.
     pub(crate) fn outputs(self) -> impl Iterator<Item = (&'static str, usize)> {
-        self.definition.0.stored().map(Array::element)
+        self.taken_together(self.definition.0.stored())
+    }
+
+    /// An element of each array, or as many as are taken as one.
+    fn taken_together(
+        self,
+        arrays: impl IntoIterator<Item = &'static Array>,
+    ) -> impl Iterator<Item = (&'static str, usize)> {
+        arrays.into_iter().map(Array::element).map(move |(name, bytes)| (name, bytes * self.segments.together()))
     }
 
     /// Bytes that the elements of an access are counted by, the most of what lanes load and store in vectors.
     pub(crate) fn access_bytes(self) -> usize {
-        let beside = self.definition.0.beside_inputs(self.is_total).iter().map(Array::element);
+        let beside = self.taken_together(self.definition.0.beside_inputs(self.is_total));
         self.inputs().chain(beside).map(|(_, bytes)| bytes).max().unwrap_or(1)
     }
 
@@ -1162,7 +1192,7 @@ impl Defined {
     pub const fn own_state_bytes(self) -> usize {
         match self.definition.0.combining {
             Combining::Count | Combining::Length => self.count_type().bytes(),
-            Combining::Table(_) | Combining::Text { .. } => self.definition.0.state.bytes,
+            Combining::Table(_) | Combining::Text { .. } => self.definition.0.state.bytes * self.segments.together(),
         }
     }
 
@@ -1223,7 +1253,11 @@ impl Defined {
             Kind::Placed | Kind::Mixed => {
                 let segments = self.segments.cuda_type();
                 let segments = if self.is_strided { format!("::lookback::strided<{segments}>") } else { segments };
-                format!("::lookback::defined<::own::text, {segments}, {is_reversed}, {is_counted}, {is_reproducible}>")
+                let own = match self.segments {
+                    Segments::Narrow(columns) => format!("::lookback::narrow<::own::text, {columns}>"),
+                    _ => String::from("::own::text"),
+                };
+                format!("::lookback::defined<{own}, {segments}, {is_reversed}, {is_counted}, {is_reproducible}>")
             }
         };
         if is_spine { format!("::lookback::plain<typename {problem}::operator_type>") } else { problem }
@@ -1253,7 +1287,7 @@ impl Defined {
             Segments::Keys(_) => ", by key",
             Segments::HeadFlags => ", by head flags",
             Segments::Offsets => ", by offsets",
-            Segments::Columns(_) => ", by columns",
+            Segments::Columns(_) | Segments::Narrow(_) => ", by columns",
         };
         let direction = if self.is_reversed { ", reversed" } else { "" };
         let order = if self.is_reproducible { ", reproducible" } else { "" };
@@ -1301,6 +1335,24 @@ mod tests {
         assert!(defined.is_commutative() && !by_key.is_commutative());
         let maps = Definition::of_numbers(Operator::Affine, ElementType::AffineMap, ElementType::AffineMap).unwrap();
         assert!(!maps.define().unwrap().is_commutative());
+    }
+
+    #[test]
+    fn rows_of_a_narrow_matrix_are_elements_where_they_are_vectors() {
+        let of = |from, axis: Axis| {
+            let sums = Definition::of_numbers(Operator::Sum, from, ElementType::F32).unwrap().define().unwrap();
+            sums.in_segments(Segments::Columns(axis)).narrow(1 << 12)
+        };
+        let columns = |inner| Axis::new((1 << 12) / inner, inner);
+        let bytes = |defined: Defined| (defined.access_bytes(), defined.state_bytes(), defined.has_segments());
+        assert_eq!(of(ElementType::F32, columns(2)).map(bytes), Some((8, 8, false)));
+        assert_eq!(of(ElementType::F32, columns(4)).map(bytes), Some((16, 16, false)));
+        assert_eq!(of(ElementType::F16, columns(4)).map(bytes), Some((16, 16, false)));
+        // Wider than a vector, or none; several matrices; rows beside a vector's boundary.
+        for axis in [columns(8), Axis::new(1 << 12, 3), Axis::new(1 << 10, 2)] {
+            assert_eq!(of(ElementType::F32, axis), None, "{axis:?}");
+        }
+        assert_eq!(of(ElementType::F32, Axis { are_rows_aligned: false, ..columns(2) }), None);
     }
 
     #[test]

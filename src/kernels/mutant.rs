@@ -146,6 +146,8 @@ named! {
         WideBlocks = "wide-blocks",
         /// Launches of which the next one's blocks are there before the one before is over.
         Together = "together",
+        /// A matrix two or four columns wide.
+        Narrow = "narrow",
         /// Tiles that are dealt to several ranks.
         Ranks = "ranks",
         /// A launch that ends in the middle, and another behind it.

@@ -567,7 +567,7 @@ impl Workload {
     pub fn problem(self, n: u64) -> Problem {
         match (self.problem.defined(), self.segment_elements, self.side_by_side(n)) {
             (Some(defined), Some(length), inner @ 2..) => {
-                defined.in_segments(Segments::Columns(Axis { length, inner })).into()
+                defined.in_segments(Segments::Columns(Axis::new(length, inner))).into()
             }
             // One column is a row.
             _ => self.problem,
@@ -1140,7 +1140,7 @@ mod tests {
         let of = |kind| Workload::new(kind, Operator::Sum, ElementType::F32, ElementType::F32, Some(512)).unwrap();
         let columns = of(ProblemKind::Columns);
         assert_eq!(columns.to_string(), "f32 sum, columns of 512");
-        assert_eq!(columns.problem(512 * 7).axis(), Some(Axis { length: 512, inner: 7 }));
+        assert_eq!(columns.problem(512 * 7).axis(), Some(Axis::new(512, 7)));
         // One column is a row, and so are those of no elements.
         for n in [0, 512] {
             assert_eq!(columns.problem(n), of(ProblemKind::Rows).problem(n));

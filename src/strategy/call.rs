@@ -380,6 +380,7 @@ impl Call {
         self.check_verb(n)?;
         self.defined = self.defined.of_length(n);
         self.resolve_axis(n)?;
+        self.note_alignment();
         self.check_arrays(&inputs, &outputs, n, mode)?;
         self.check_states(n)?;
         self.check_numbers(n)?;
@@ -531,9 +532,18 @@ impl Call {
         }
         self.columns = length;
         if inner > 1 || self.defined.is_strided() {
-            self.defined = self.defined.in_segments(Segments::Columns(Axis { length, inner }));
+            self.defined = self.defined.in_segments(Segments::Columns(Axis::new(length, inner)));
         }
         Ok(())
+    }
+
+    /// Of columns: whether each row of every array lies at a multiple of its bytes.
+    fn note_alignment(&mut self) {
+        let Some(axis) = self.defined.axis() else { return };
+        let is_aligned =
+            |lent: &Lent| axis.inner.checked_mul(lent.element_bytes).is_some_and(|row| lent.address % row == 0);
+        let are_rows_aligned = self.inputs.iter().chain(&self.outputs).all(is_aligned);
+        self.defined = self.defined.in_segments(Segments::Columns(Axis { are_rows_aligned, ..axis }));
     }
 
     /// What is loaded and what is stored; the array that tells segments stands in front of the user's own.

@@ -3,7 +3,7 @@
 
 use super::planner::{KernelConfig, Place, Planner};
 use super::shape::Blocks;
-use super::{Composition, Kernel, Pattern, ScanConfig, Strategy};
+use super::{Composition, Kernel, Pattern, ScanConfig, Strategy, suggestion};
 use crate::abi;
 use crate::element::{Axis, Problem};
 use crate::gpu::Architecture;
@@ -91,11 +91,13 @@ impl Columns {
         let strips = axis.inner.div_ceil(lanes * width);
         let strip_columns = if strips == 1 { axis.inner } else { axis.inner.div_ceil(strips).next_multiple_of(line) };
         let columns = Self::new(axis, outer, threads, strip_columns.div_ceil(width), strip_columns);
-        // So many tiles in all lines take about as long as a prefix from one multiprocessor to another: shorter periods wait for
-        // their chain, longer ones ask for more totals (measured on an H200, docs/experiments.md).
-        const TILES_OF_A_HOP: u64 = 64;
+        // Tiles of so many bytes in all lines take about as long as a prefix from one multiprocessor to another: shorter periods wait
+        // for their chain, longer ones ask for more totals (measured on an H200, docs/experiments.md).
+        const BYTES_OF_A_HOP: u64 = 2 << 20;
         const GROUP: u64 = 8;
-        let period = TILES_OF_A_HOP.div_ceil(columns.lines).next_power_of_two();
+        let tile_bytes = columns.tile_rows * strip_columns * problem.bytes_of_all_inputs() as u64;
+        let tiles = BYTES_OF_A_HOP / tile_bytes / columns.lines;
+        let period = 1 << tiles.max(1).ilog2();
         Self { levels: [period, period.min(GROUP)], ..columns }
     }
 
@@ -120,7 +122,7 @@ impl Columns {
     /// As the kernel reads it. A plan of more tiles than a grid has blocks is refused before.
     pub fn to_abi(self) -> abi::lookback_axis {
         let Self {
-            axis: Axis { length, inner },
+            axis: Axis { length, inner, .. },
             strip_lanes,
             strip_columns,
             strips,
@@ -152,7 +154,7 @@ impl Columns {
 /// wait for each other, and the narrower a strip, the more rows a tile has. Where a thread can hold a column, all lanes of a
 /// warp, so that none waits for another. Where more than one in four columns would be idle, as few as leave the fewest, but no
 /// fewer than load a whole sector of the L2 cache, if there are so many columns.
-fn strip_lanes(outer: u64, Axis { length, inner }: Axis, width: u64, element_bytes: u64) -> u64 {
+fn strip_lanes(outer: u64, Axis { length, inner, .. }: Axis, width: u64, element_bytes: u64) -> u64 {
     const ROW_BYTES: u64 = 256;
     const LEAST_ROW_BYTES: u64 = 64;
     const ENOUGH_LINES: u64 = 4;
@@ -212,7 +214,7 @@ pub(crate) fn suggested(strategy: Strategy, problem: Problem, axis: Axis, n: u64
     const FEWEST_ROWS_OF_SHORT_COLUMNS: u32 = 2;
     const MOST_LENGTH_OF_LONG_THREADS: u64 = 64;
     if strategy.row().shape.blocks == Blocks::Persistent {
-        return staged(problem, axis, n, THREAD_BYTES);
+        return narrow(problem, axis, n).unwrap_or_else(|| staged(problem, axis, n, THREAD_BYTES));
     }
     // As many threads as a column has rows for, up to those of which a multiprocessor has the registers for three blocks. Of
     // arrays that have too few tiles for a GPU they are fewer.
@@ -240,10 +242,19 @@ pub(crate) fn suggested(strategy: Strategy, problem: Problem, axis: Axis, n: u64
     ScanConfig { vt, block_threads, ..ScanConfig::default() }
 }
 
+/// Those of the rows of a narrow matrix that are taken as elements.
+fn narrow(problem: Problem, axis: Axis, n: u64) -> Option<ScanConfig> {
+    let defined = problem.defined()?.narrow(n)?;
+    let rows = Problem::from(defined);
+    let config = ScanConfig::of_arrays(rows, defined, axis.length, None);
+    let (inputs, state_bytes) = (defined.inputs().count(), defined.own_state_bytes());
+    let measured = suggestion::rows_as_elements(rows.access_bytes() as u32, inputs, state_bytes);
+    Some(measured.map_or(config, |(vt, block_threads)| ScanConfig { vt, block_threads, ..config }))
+}
+
 /// Tiles in shared memory, of which a thread has so many bytes.
 fn staged(problem: Problem, axis: Axis, n: u64, thread_bytes: u64) -> ScanConfig {
-    let element_bytes: usize = problem.defined().map_or(0, |defined| defined.inputs().map(|(_, bytes)| bytes).sum());
-    let row_bytes = staged_columns_of_thread(problem) * element_bytes.max(1) as u64;
+    let row_bytes = staged_columns_of_thread(problem) * problem.bytes_of_all_inputs().max(1) as u64;
     let laid_out = |vt| Columns::staged(axis, problem, (vt, MOST_THREADS), n);
     let mut vt = rows_of_thread(thread_bytes, row_bytes, 16);
     // A tile that is not full takes as long as a full one.
@@ -271,6 +282,9 @@ pub(crate) fn ahead(problem: Problem, axis: Axis, n: u64, gpu: Architecture) -> 
     let is_measured = matches!((element_bytes, problem.state_bytes()), (2 | 4, 4) | (4, 8));
     if !gpu.has_clusters() || !is_measured || n < LEAST_BYTES / element_bytes || axis.length < LEAST_LENGTH {
         return None;
+    }
+    if let Some(config) = narrow(problem, axis, n) {
+        return Some(config);
     }
     let small = suggested(Strategy::Lookahead, problem, axis, n);
     let Columns { strips, strip_lanes, .. } = Columns::staged(axis, problem, (small.vt, small.block_threads), n);
@@ -300,7 +314,7 @@ mod tests {
         use crate::strategy::{Mode, ring::Ring};
         for element in [ElementType::U8, ElementType::BF16, ElementType::F32, ElementType::F64] {
             for inner in [2, 3, 8, 100, 1024, 1 << 20] {
-                let axis = Axis { length: (1 << 28) / inner, inner };
+                let axis = Axis::new((1 << 28) / inner, inner);
                 let (problem, n) = (sums_down(element, axis), axis.length * inner);
                 let stages = |config: ScanConfig, gpu: Architecture| {
                     let aligned =
@@ -331,21 +345,21 @@ mod tests {
     #[test]
     fn a_strip_is_as_wide_as_its_memory_is_fast_unless_too_many_lanes_were_idle() {
         const LONG: u64 = 1 << 20;
-        let of = |inner| strip_lanes(1, Axis { length: LONG, inner }, 4, 4);
+        let of = |inner| strip_lanes(1, Axis::new(LONG, inner), 4, 4);
         assert_eq!([1 << 26, 1000, 1024, 256].map(of), [16; 4]);
         // Four lines, and below as many as rows of 64 bytes allow.
         assert_eq!([128, 96, 64, 32, 16].map(of), [8, 4, 4, 4, 4]);
         assert_eq!([7, 5, 4, 3, 2].map(of), [2, 2, 1, 1, 1]);
         // 132 columns for 129, 36 for 33.
         assert_eq!([129, 33].map(of), [8, 2]);
-        assert_eq!(strip_lanes(64, Axis { length: LONG, inner: 64 }, 4, 4), 16);
+        assert_eq!(strip_lanes(64, Axis::new(LONG, 64), 4, 4), 16);
         // A thread holds each column.
-        let of = |inner| strip_lanes(1, Axis { length: 8, inner }, 4, 4);
+        let of = |inner| strip_lanes(1, Axis::new(8, inner), 4, 4);
         assert_eq!([1 << 26, 1024, 128, 64].map(of), [32, 32, 32, 16]);
         for inner in 2..2000 {
             for (width, bytes) in [(4, 1), (4, 2), (4, 4), (2, 8), (1, 16)] {
                 for outer in [1, 100] {
-                    let lanes = strip_lanes(outer, Axis { length: LONG, inner }, width, bytes);
+                    let lanes = strip_lanes(outer, Axis::new(LONG, inner), width, bytes);
                     assert!(lanes.is_power_of_two() && lanes <= 32);
                     assert!(lanes == 1 || lanes / 2 * width < inner, "half of the lanes are idle for {inner} columns");
                 }
@@ -357,7 +371,7 @@ mod tests {
     fn a_thread_has_as_many_columns_as_the_widest_of_its_values_allows() {
         use ElementType::{BF16, F32, F64, U8};
         let of = |problem| (columns_of_thread(problem), suggested(Strategy::Lookback, problem, AXIS, 1 << 30).vt);
-        const AXIS: Axis = Axis { length: 1 << 20, inner: 1 << 10 };
+        const AXIS: Axis = Axis::new(1 << 20, 1 << 10);
         assert_eq!([F32, F64, BF16, U8].map(|element| of(sums_down(element, AXIS))), [(4, 8), (2, 8), (4, 8), (4, 8)]);
         let recurrence = Definition::linear_recurrence::<f32>().unwrap().define().unwrap();
         assert_eq!(of(recurrence.into()), (2, 8));
@@ -366,7 +380,7 @@ mod tests {
     #[test]
     fn tiles_cover_every_column_and_are_as_short_as_the_columns() {
         let of = |length, inner, outer| {
-            let axis = Axis { length, inner };
+            let axis = Axis::new(length, inner);
             let n = length * inner * outer;
             let problem = sums_down(ElementType::F32, axis);
             let config = suggested(Strategy::Lookback, problem, axis, n);
@@ -389,7 +403,7 @@ mod tests {
     #[test]
     fn a_staged_tile_has_a_narrow_tensor_or_half_a_warp_of_columns() {
         let of = |outer, length, inner| {
-            let axis = Axis { length, inner };
+            let axis = Axis::new(length, inner);
             let problem = sums_down(ElementType::F32, axis);
             let n = outer * length * inner;
             let large = || staged(problem, axis, n, 256);

@@ -70,6 +70,16 @@ impl ScanRequest {
         self.problem.instance().expect("the scan of an array of numbers")
     }
 
+    /// Of the columns of a narrow matrix the scan of its rows as elements, by blocks that stay; any other request as it is.
+    fn narrowed(&self) -> Self {
+        let stays = self.strategy.row().shape.blocks == Blocks::Persistent;
+        let narrow = self.problem.defined().filter(|_| stays).and_then(|defined| defined.narrow(self.n));
+        match (narrow, self.problem.axis()) {
+            (Some(defined), Some(axis)) => Self { problem: defined.into(), n: axis.length, ..*self },
+            _ => *self,
+        }
+    }
+
     /// Below it lie the offsets that a strategy tells apart.
     pub fn offsets_that_matter(strategy: Strategy) -> u32 {
         let has_copies = strategy.row().shape.blocks == Blocks::Persistent;
@@ -107,6 +117,7 @@ impl Plan {
     /// # Errors
     /// When the configuration cannot be launched; the error says what to choose instead.
     pub fn new(request: &ScanRequest) -> Result<Self, ConfigError> {
+        let request = &request.narrowed();
         let mut planner = Self::planner(request)?;
         let has_vectors = request.strategy.has_tiles();
         let bytes = request.problem.access_bytes();

@@ -50,15 +50,16 @@ pub fn look_ahead(element_bytes: u32, array_bytes: u64) -> (u32, u32) {
 
 /// Look-ahead over arrays of a user, `inputs` of them, the widest of so many bytes an element, measured on an H200 and an H100.
 /// Where `marks` says that segments begin, states of so many bytes carry it, and more warps scan an array: each has less to do,
-/// because it takes more instructions. Of numbers that are scanned in wider ones by rows of so many (`row_of_halves`), fewer do with
-/// longer parts, if rows are long. VT of 7, 10, 12, 14, 20 and 24, and 48 of 2 bytes, makes runs of several vectors
+/// because it takes more instructions. By rows of so many (`row`; 0 if that is not known) of numbers that are scanned in wider ones
+/// (`are_halves`), fewer do with longer parts, if rows are long. VT of 7, 10, 12, 14, 20 and 24, and 48 of 2 bytes, makes runs of several vectors
 /// (`cuda/config.cuh`), which one array of elements that become wider ones (`is_widened`) is slower with: its vectors are short.
 pub fn look_ahead_over_arrays(
     element_bytes: u32,
     inputs: usize,
     marks: Option<usize>,
     is_widened: bool,
-    row_of_halves: Option<u64>,
+    row: Option<u64>,
+    are_halves: bool,
 ) -> (u32, u32) {
     /// Rows from which on few parts of a tile have the end of one.
     const LONG_ROW: u64 = 1 << 15;
@@ -68,23 +69,35 @@ pub fn look_ahead_over_arrays(
         (8, None) if is_widened => (16, 384),
         (1, Some(_)) => (48, 512),
         (1, None) => (48, 256),
-        (2, Some(..=8)) if is_one => match row_of_halves {
+        (2, Some(..=8)) if is_one => match row.filter(|_| are_halves) {
             Some(LONG_ROW..) => (48, 256),
             Some(_) => (24, 512),
             None => (32, 512),
         },
+        (2, Some(9..)) => (24, 448),
         (2, Some(_)) => (24, 384),
         (2, None) if is_one => (32, 384),
         (2, None) => (24, 448),
+        (4, Some(..=8)) if is_one && row.is_some() => (20, 512),
         (4, Some(_)) if is_one => (16, 512),
         (4, None) if is_one => (24, 384),
         (4, Some(_)) => (20, 256),
         (4, None) => (16, 320),
         (8, _) if is_one => (12, 384),
         (8, Some(..=16)) => (14, 256),
-        (8, Some(_)) => (10, 256),
+        (8, Some(_)) => (10, 320),
         (8, None) => (12, 288),
         _ => (7, 384),
+    }
+}
+
+/// Look-ahead over the rows of a narrow matrix as elements of so many bytes, whose states have so many, where no tile for arrays is as
+/// fast (measured on an H200).
+pub fn rows_as_elements(element_bytes: u32, inputs: usize, state_bytes: usize) -> Option<(u32, u32)> {
+    match (element_bytes, inputs, state_bytes) {
+        (4, 1, 8) => Some((28, 256)),
+        (8, 1, 16) => Some((12, 320)),
+        _ => None,
     }
 }
 
@@ -345,11 +358,12 @@ mod tests {
 
     #[test]
     fn halves_by_long_rows_have_longer_threads() {
-        let of_rows = |row| look_ahead_over_arrays(2, 1, Some(8), false, row);
+        let of_rows = |row| look_ahead_over_arrays(2, 1, Some(8), false, row, true);
         assert_eq!(
             [Some(1 << 15), Some(1 << 14), Some(0), None].map(of_rows),
             [(48, 256), (24, 512), (24, 512), (32, 512)]
         );
+        assert_eq!(look_ahead_over_arrays(2, 1, Some(8), false, Some(1 << 15), false), (32, 512));
     }
 
     #[test]

@@ -479,9 +479,9 @@ impl ScanConfig {
                 n,
             ),
             false => {
-                let has_rows_of_halves = defined.has_rows() && defined.own_state_bytes() > problem.access_bytes();
-                let halves = has_rows_of_halves.then(|| row.unwrap_or(0));
-                suggestion::look_ahead_over_arrays(element_bytes, inputs, marks, is_widened(problem), halves)
+                let row = defined.has_rows().then(|| row.unwrap_or(0));
+                let are_halves = defined.own_state_bytes() > problem.access_bytes();
+                suggestion::look_ahead_over_arrays(element_bytes, inputs, marks, is_widened(problem), row, are_halves)
             }
         };
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }

@@ -233,11 +233,15 @@ impl Case {
             2 => (tiles - 1) * tile + 1,
             _ => (tiles - 1) * tile + 1 + draw.below(tile - 1),
         };
-        // Look-backs of several windows down more columns than a warp has lanes.
-        let (workload, n) = if waits && is_of_columns(kind) && draw.percent(50) {
-            in_lines_of(workload, Shape { rows: tiles, columns: WIDE_COLUMNS })
-        } else {
-            in_drawn_segments(draw, workload, n, tile)
+        let (workload, n) = match () {
+            // Look-backs of several windows down more columns than a warp has lanes.
+            () if waits && is_of_columns(kind) && draw.percent(50) => {
+                in_lines_of(workload, Shape { rows: tiles, columns: WIDE_COLUMNS })
+            }
+            () if is_of_columns(kind) && (needs(Need::Narrow) || draw.percent(20)) => {
+                in_lines_of(workload, Shape { rows: n, columns: draw.of(&[2, 2, 4]) })
+            }
+            () => in_drawn_segments(draw, workload, n, tile),
         };
         (request.problem, request.n) = (workload.problem(n), n);
         let misaligned = if needs(Need::Misaligned) { 100 } else { 25 + 50 * u64::from(is_tiny) };

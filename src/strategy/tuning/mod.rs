@@ -742,7 +742,7 @@ mod tests {
         let rows = by_rows(false);
         let is_as_without = choose(&tuning, rows, 5100, Some(100)) == choose(&committed, rows, 5100, Some(100));
         assert!(is_as_without && choose(&tuning, rows, 5100, Some(100)).1 != 9);
-        let columns = sums.in_segments(Segments::Columns(Axis { length: 1 << 10, inner: 8 })).into();
+        let columns = sums.in_segments(Segments::Columns(Axis::new(1 << 10, 8))).into();
         assert_eq!(choose(&tuning, columns, 1 << 13, None), (Strategy::Lookback, 5, 96));
         // Other definitions, directions and types are other problems.
         for other in [
@@ -934,8 +934,7 @@ mod tests {
         let wide = wide.load("return {};").output::<f32>("y").store("y = 0;").define().expect("a definition");
         let all = [recurrence, bytes, wide];
         let segments = [Segments::One, Segments::Rows { have_states: false }, Segments::Keys(ElementType::U64)];
-        let strided =
-            [Segments::Rows { have_states: true }, Segments::Columns(Axis { length: 1 << 10, inner: 1 << 7 })];
+        let strided = [Segments::Rows { have_states: true }, Segments::Columns(Axis::new(1 << 10, 1 << 7))];
         all.into_iter()
             .flat_map(|scan| {
                 let strided = strided.map(|segments| scan.in_segments(segments).strided().into());
