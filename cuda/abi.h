@@ -57,8 +57,9 @@ enum lookback_status {
   LOOKBACK_STATUS_PREFIX = 2
 };
 
-// A descriptor's tag is (epoch << 2) | status. Epoch 0 is invalid; the largest is 2^30 - 1.
-enum { LOOKBACK_STATUS_BITS = 2, LOOKBACK_MAXIMUM_EPOCH = 0x3fffffff };
+// A descriptor's tag is (epoch << 2) | status. Epoch 0 is invalid; the largest is 2^30 - 1. Beside a tag a 128-bit word has so many
+// bytes of a value.
+enum { LOOKBACK_STATUS_BITS = 2, LOOKBACK_MAXIMUM_EPOCH = 0x3fffffff, LOOKBACK_PACKED_128_BYTES = 12 };
 
 // What a launch computes from x[0], x[1], ...
 enum lookback_mode {

@@ -6,8 +6,8 @@
 //   packed 64    value of up to 4 bytes and tag in one 64-bit word
 //   packed 128   12 bytes of the value and tag in one 128-bit word, or in as many words as the value needs
 //   split        tag, and separate slots for aggregate and prefix
-// In the packed ones value and tag are one single-copy atomic scalar: whoever sees the tag sees the
-// value, and relaxed accesses suffice. Words of one value are read together, and a status counts where all of
+// In the packed ones a word with its tag is one single-copy atomic scalar: whoever sees the tag sees
+// what the word has of the value, and relaxed accesses suffice. Words of one value are read together, and a status counts where all of
 // them have it: one trip, where the split layout takes two. In the split one the tag is stored with release after its slot
 // and loaded with acquire before it; a slot is written once a launch, so a reader never meets a
 // half-replaced value.
@@ -84,7 +84,7 @@ struct packed_128 : of_one_gpu {
   using T = typename Problem::state_type;
   using published_type = typename Problem::published_type;
   static constexpr u32 bytes = used_bytes<published_type>::value;
-  static constexpr u32 bytes_of_word = 12;
+  static constexpr u32 bytes_of_word = LOOKBACK_PACKED_128_BYTES;
   static constexpr u32 count = (bytes + bytes_of_word - 1) / bytes_of_word;
   word128* words;
 

@@ -55,6 +55,7 @@ pub const LOOKBACK_STATUS_PREFIX: lookback_status = 2;
 pub type lookback_status = ::std::os::raw::c_uint;
 pub const LOOKBACK_STATUS_BITS: _bindgen_ty_17 = 2;
 pub const LOOKBACK_MAXIMUM_EPOCH: _bindgen_ty_17 = 1073741823;
+pub const LOOKBACK_PACKED_128_BYTES: _bindgen_ty_17 = 12;
 pub type _bindgen_ty_17 = ::std::os::raw::c_uint;
 pub const LOOKBACK_MODE_INCLUSIVE: lookback_mode = 0;
 pub const LOOKBACK_MODE_EXCLUSIVE: lookback_mode = 1;

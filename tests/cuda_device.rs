@@ -607,10 +607,13 @@ fn the_columns_of_a_tensor_are_scanned_each_by_itself() {
     let context = CudaContext::new(0).expect("a GPU");
     let stream = context.new_stream().expect("a stream");
     let scanner = Scanner::new(&context).expect("a scanner");
+    // To it the rows of two columns are elements.
+    let ahead = Scanner::new(&context).expect("a scanner").with_strategy(Strategy::Lookahead);
     // y = a y + b, modulo 2^32.
     let recurrence = Definition::linear_recurrence::<u32>().expect("numbers").define().expect("a definition");
     for (outer, length, inner) in [
         (1, 1_000_000, 2),
+        (1, 1_000_001, 2),
         (1, 300_000, 3),
         (5, 20_000, 7),
         (1, 100_000, 32),
@@ -631,6 +634,7 @@ fn the_columns_of_a_tensor_are_scanned_each_by_itself() {
         {
             let (from_a, from_b) = (on_gpu_a.slice(shift..n + shift), on_gpu_b.slice(shift..n + shift));
             let mut to = h.slice_mut(shift..n + shift);
+            let scanner = if inner == 2 { &ahead } else { &scanner };
             let run = scanner.run(&stream, recurrence).input(&from_a).input(&from_b).output(&mut to);
             let run = run.axis(length, inner).initial(&[1_u32, 9]).final_state(&mut ends);
             let run = if is_reversed { run.reversed() } else { run };

@@ -154,7 +154,7 @@ struct Bench {
     compiler: Compiler,
     architecture: Architecture,
     /// By allocation of a control block: stream, layout, bytes of what is published, capacity.
-    regions: HashMap<u64, (u64, Descriptor, usize, u64)>,
+    regions: HashMap<u64, (u64, Descriptor, u64, u64)>,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -326,8 +326,7 @@ impl Bench {
                 assert!(record.bytes_behind_descriptors >= room, "{asked:?}: more descriptors than memory");
                 let control_bytes = (launch.descriptors.addr() - launch.control.addr()) as u64;
                 assert!(control_bytes >= size_of::<lookback_control>() as u64 && control_bytes.is_multiple_of(128));
-                let published = asked.problem.published_bytes();
-                let is = (record.stream, plan.layout, published, launch.capacity);
+                let is = (record.stream, plan.layout, plan.descriptor_bytes, launch.capacity);
                 let was = *self.regions.entry(record.control_allocation).or_insert(is);
                 assert_eq!(is, was, "{asked:?}: a region of another stream, layout or size");
             }

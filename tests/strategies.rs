@@ -642,6 +642,7 @@ fn descriptors_survive_the_wrap_of_the_epoch() {
         (sums_of_u32(), Descriptor::Split),
         (intervals(), Descriptor::Packed128),
         (intervals(), Descriptor::Split),
+        (instance(ElementType::AffineMap, Operator::Affine), Descriptor::Packed128),
         (instance(ElementType::AffineMap, Operator::Affine), Descriptor::Split),
     ];
     for (instance, layout) in layouts {
@@ -662,7 +663,8 @@ fn descriptors_survive_the_wrap_of_the_epoch() {
             run(&mut device, &large, 0).unwrap_or_else(|fault| panic!("{instance}, {layout}: {fault}"));
             device.set_completed_epochs(abi::LOOKBACK_MAXIMUM_EPOCH - 2);
             let small = ScanRequest { n: 70, ..large };
-            let completed = |device: &CpuDevice| device.completed_epochs(layout, instance.element().bytes());
+            let descriptor_bytes = Plan::new(&large).expect("it is offered").descriptor_bytes;
+            let completed = |device: &CpuDevice| device.completed_epochs(layout, descriptor_bytes);
             for (launch, expected) in [abi::LOOKBACK_MAXIMUM_EPOCH - 1, 0, 1, 2, 3].into_iter().enumerate() {
                 let request = if launch < 2 { small } else { large };
                 run(&mut device, &request, 10 + launch as u64)

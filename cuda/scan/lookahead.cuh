@@ -420,6 +420,7 @@ struct running_prefix {
   // Of values of several words, which all lanes exchange, as few as are not spilled.
   static constexpr u32 maximum_groups =
       Operator::is_commutative || Descriptors::count == 1 ? values_per_exchange<total_type>() : 6 / Descriptors::count;
+  static_assert(Descriptors::count <= 6, "a group's words fit");
   // Groups whose descriptors are on their way at one time: more than 8 words a lane would be spilled.
   static constexpr u32 groups_in_flight = maximum_groups * Descriptors::count <= 8 ? maximum_groups : 8 / Descriptors::count;
 

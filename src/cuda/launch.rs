@@ -296,11 +296,11 @@ impl PreparedScan {
 
     /// Reserves what the launches need and keeps every address; `places` are those of the user's arrays.
     pub(crate) fn bind(&mut self, places: Addresses, workspace: &mut Workspace) -> Result<(), CudaError> {
-        let Plan { descriptors, layout, descriptor_bytes, scratch_bytes, .. } = self.plan;
-        let region = RegionKey { layout, published_bytes: self.request.problem.published_bytes() };
+        let Plan { descriptors, scratch_bytes, .. } = self.plan;
+        let region = RegionKey::of(&self.plan);
         // Descriptors that ranks share are known already.
         let own_descriptors = if self.request.hand.is_some() { 0 } else { descriptors };
-        let reserved = workspace.reserve(region, own_descriptors, descriptor_bytes, scratch_bytes)?;
+        let reserved = workspace.reserve(region, own_descriptors, scratch_bytes)?;
         let reserved = if self.request.hand.is_some() { places } else { reserved };
         let findings = if self.request.problem.has_findings() { workspace.findings()? } else { 0 };
         let Addresses { input, output, arrays, .. } = places;

@@ -306,7 +306,7 @@ impl GpuRanks {
         places: Addresses,
     ) -> Result<Addresses, CudaError> {
         let plan = Plan::new(request)?;
-        let key = RegionKey { layout: plan.layout, published_bytes: request.problem.published_bytes() };
+        let key = RegionKey::of(&plan);
         let known = || {
             let mailboxes = locked(&self.shared.mailboxes);
             let last = mailboxes.get(&key).and_then(|mailboxes| mailboxes.last());

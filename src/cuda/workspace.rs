@@ -4,7 +4,7 @@
 //! names the launch it belongs to (its epoch), and the control block at the head of the same region counts
 //! those launches. That is sound as long as every word that a launch reads as a tag was written as a tag
 //! under the same control block. So there is one region, with a control block of its own, for each
-//! descriptor layout and size of what is published; and a region that is too small is replaced by a fresh one, because
+//! descriptor layout and size of a descriptor; and a region that is too small is replaced by a fresh one, because
 //! the split layout places its slots by the capacity.
 //!
 //! Launches that may overlap in time must not share a region. A [`Workspace`] therefore belongs to one
@@ -15,6 +15,7 @@ use super::memory::{Buffer, DeviceMemory, RelaxedCapture};
 use crate::abi;
 use crate::strategy::Descriptor;
 use crate::strategy::launch::Addresses;
+use crate::strategy::plan::Plan;
 use cudarc::driver::CudaStream;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,7 +27,13 @@ const CONTROL_BYTES: u64 = 256;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct RegionKey {
     pub(crate) layout: Descriptor,
-    pub(crate) published_bytes: usize,
+    pub(crate) descriptor_bytes: u64,
+}
+
+impl RegionKey {
+    pub(crate) const fn of(plan: &Plan) -> Self {
+        Self { layout: plan.layout, descriptor_bytes: plan.descriptor_bytes }
+    }
 }
 
 #[derive(Debug)]
@@ -71,7 +78,6 @@ impl Workspace {
         &mut self,
         key: RegionKey,
         descriptors: u64,
-        descriptor_bytes: u64,
         scratch_bytes: u64,
     ) -> Result<Addresses, CudaError> {
         let mut addresses = Addresses::default();
@@ -88,7 +94,7 @@ impl Workspace {
                 let replaced = self.regions.remove(&key);
                 self.release_later_than_launches(replaced)?;
                 let capacity = capacity_for(descriptors);
-                let bytes = CONTROL_BYTES + capacity * descriptor_bytes;
+                let bytes = CONTROL_BYTES + capacity * key.descriptor_bytes;
                 let buffer = self.memory.allocate_zeroed(bytes, "tile descriptors")?;
                 self.regions.insert(key, Region { buffer, capacity });
             }

@@ -146,7 +146,7 @@ named! {
         WideBlocks = "wide-blocks",
         /// Launches of which the next one's blocks are there before the one before is over.
         Together = "together",
-        /// A matrix two or four columns wide.
+        /// A matrix two columns wide.
         Narrow = "narrow",
         /// Tiles that are dealt to several ranks.
         Ranks = "ranks",

@@ -129,7 +129,7 @@ fn indices(bytes: Range<u64>) -> Range<usize> {
 }
 
 /// Control block and descriptors, zeroed when made and kept by the kernels from then on. One for each descriptor layout and
-/// size of what is published, so that what a launch reads as a tag was always written as one.
+/// size of a descriptor, so that what a launch reads as a tag was always written as one.
 struct Workspace {
     control: Box<abi::lookback_control>,
     descriptors: AlignedBytes,
@@ -153,7 +153,7 @@ impl Workspace {
 pub struct CpuDevice {
     settings: CpuSettings,
     dataset: Option<Dataset>,
-    workspaces: HashMap<(Descriptor, usize), Workspace>,
+    workspaces: HashMap<(Descriptor, u64), Workspace>,
     /// What warps came to with tiles, while somebody looks.
     recorded: Option<Vec<Event>>,
 }
@@ -182,9 +182,9 @@ impl CpuDevice {
         }
     }
 
-    /// Completed launches of the workspace of a descriptor layout and size of what is published, if there is one.
-    pub fn completed_epochs(&self, layout: Descriptor, published_bytes: usize) -> Option<u32> {
-        self.workspaces.get(&(layout, published_bytes)).map(|workspace| workspace.control.completed_epochs)
+    /// Completed launches of the workspace of a descriptor layout and bytes of a descriptor, if there is one.
+    pub fn completed_epochs(&self, layout: Descriptor, descriptor_bytes: u64) -> Option<u32> {
+        self.workspaces.get(&(layout, descriptor_bytes)).map(|workspace| workspace.control.completed_epochs)
     }
 
     /// Scans `input` into `output` once. In place, `input` is copied to where the output is to be.
@@ -219,14 +219,13 @@ impl CpuDevice {
         seed: u64,
     ) -> Result<(), DeviceError> {
         let plan = Plan::new(request)?;
-        self.launch_over(request, &plan, given, arrays, seed)?;
+        self.launch_over(&plan, given, arrays, seed)?;
         if arrays.iter().all(HostArray::is_whole) { Ok(()) } else { Err(DeviceError::WroteElsewhere) }
     }
 
     /// Launches the steps of a plan over several arrays.
     fn launch_over(
         &mut self,
-        request: &ScanRequest,
         plan: &Plan,
         given: Arrays,
         arrays: &mut [HostArray],
@@ -238,7 +237,7 @@ impl CpuDevice {
         known.push(array("the findings", place, size_of::<abi::lookback_findings>(), true));
         let between = Addresses::between(given.inputs[0], given.outputs[0]);
         let addresses = Addresses { arrays: given, findings: place, ..between };
-        let counters = self.launch(request, plan, addresses, known, seed)?;
+        let counters = self.launch(plan, addresses, known, seed)?;
         check_findings(&findings)?;
         Ok(counters)
     }
@@ -254,7 +253,7 @@ impl CpuDevice {
         // Nothing is launched of no elements.
         let counters = match request.n {
             0 => Counters::default(),
-            _ => self.launch_over(&request, &plan, given, &mut laid_out.arrays, seed)?,
+            _ => self.launch_over(&plan, given, &mut laid_out.arrays, seed)?,
         };
         let untouched = laid_out.is_whole();
         Ok(Scanned { output: laid_out.arrays.swap_remove(laid_out.output).memory, counters, plan, untouched })
@@ -263,14 +262,13 @@ impl CpuDevice {
     /// Launches the steps of a plan over arrays that have their places, with a workspace that is kept and scratch memory.
     fn launch(
         &mut self,
-        request: &ScanRequest,
         plan: &Plan,
         addresses: Addresses,
         mut arrays: Vec<Array>,
         seed: u64,
     ) -> Result<Counters, DeviceError> {
         let mut scratch = AlignedBytes::new(plan.scratch_bytes as usize, FILLING);
-        let key = (plan.layout, request.problem.published_bytes());
+        let key = (plan.layout, plan.descriptor_bytes);
         if self.workspaces.get(&key).is_none_or(|workspace| workspace.capacity < plan.descriptors) {
             self.workspaces.insert(key, Workspace::new(plan.descriptors, plan.descriptor_bytes));
         }
@@ -334,7 +332,7 @@ impl CpuDevice {
             array("the output", addresses.output, output_bytes, true),
             array("the input", addresses.input, readable, request.in_place),
         ];
-        let counters = self.launch(request, &plan, addresses, arrays, seed)?;
+        let counters = self.launch(&plan, addresses, arrays, seed)?;
         let untouched = output.guards_are_whole()
             && separate_input
                 .as_ref()

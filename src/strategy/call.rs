@@ -540,8 +540,9 @@ impl Call {
     /// Of columns: whether each row of every array lies at a multiple of its bytes.
     fn note_alignment(&mut self) {
         let Some(axis) = self.defined.axis() else { return };
-        let is_aligned =
-            |lent: &Lent| axis.inner.checked_mul(lent.element_bytes).is_some_and(|row| lent.address % row == 0);
+        let is_aligned = |lent: &Lent| {
+            axis.inner.checked_mul(lent.element_bytes).is_some_and(|row| lent.address.is_multiple_of(row))
+        };
         let are_rows_aligned = self.inputs.iter().chain(&self.outputs).all(is_aligned);
         self.defined = self.defined.in_segments(Segments::Columns(Axis { are_rows_aligned, ..axis }));
     }

@@ -70,14 +70,19 @@ impl ScanRequest {
         self.problem.instance().expect("the scan of an array of numbers")
     }
 
-    /// Of the columns of a narrow matrix the scan of its rows as elements, by blocks that stay; any other request as it is.
+    /// Of the columns of a narrow matrix the scan of its rows as elements, by blocks that stay, if the descriptors that are asked for
+    /// hold the state of a row; any other request as it is.
     fn narrowed(&self) -> Self {
         let stays = self.strategy.row().shape.blocks == Blocks::Persistent;
         let narrow = self.problem.defined().filter(|_| stays).and_then(|defined| defined.narrow(self.n));
-        match (narrow, self.problem.axis()) {
-            (Some(defined), Some(axis)) => Self { problem: defined.into(), n: axis.length, ..*self },
-            _ => *self,
-        }
+        let (Some(defined), Some(axis)) = (narrow, self.problem.axis()) else { return *self };
+        let rows = Problem::from(defined);
+        let holds = self.config.descriptor.is_none_or(|descriptor| descriptor.holds() >= rows.packed_bytes());
+        let are_aligned = [self.input_offset, self.output_offset].iter().all(|offset| {
+            // The widest row is as many bytes as vectors have.
+            offset.is_multiple_of(rows.access_bytes() as u32)
+        });
+        if holds && are_aligned { Self { problem: rows, n: axis.length, ..*self } } else { *self }
     }
 
     /// Below it lie the offsets that a strategy tells apart.
@@ -260,10 +265,9 @@ impl Plan {
 
     /// Bytes of one descriptor of `layout` for values of `published_bytes`, of which `packed_bytes` say something.
     pub const fn descriptor_bytes(layout: Descriptor, published_bytes: usize, packed_bytes: usize) -> u64 {
-        const BYTES_OF_WORD: u64 = 12;
         match layout {
             Descriptor::Packed64 => 8,
-            Descriptor::Packed128 => 16 * (packed_bytes as u64).div_ceil(BYTES_OF_WORD),
+            Descriptor::Packed128 => 16 * (packed_bytes as u64).div_ceil(abi::LOOKBACK_PACKED_128_BYTES as u64),
             Descriptor::Split => 4 + 2 * published_bytes as u64,
         }
     }

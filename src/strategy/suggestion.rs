@@ -86,7 +86,7 @@ pub fn look_ahead_over_arrays(
         (8, _) if is_one => (12, 384),
         (8, Some(..=16)) => (14, 256),
         (8, Some(_)) => (10, 320),
-        (8, None) => (12, 288),
+        (8, None) => (14, 288),
         _ => (7, 384),
     }
 }
@@ -97,6 +97,7 @@ pub fn rows_as_elements(element_bytes: u32, inputs: usize, state_bytes: usize) -
     match (element_bytes, inputs, state_bytes) {
         (4, 1, 8) => Some((28, 256)),
         (8, 1, 16) => Some((12, 320)),
+        (8, 2, 16) => Some((12, 288)),
         _ => None,
     }
 }

@@ -23,20 +23,21 @@ pub(super) struct Workspace {
     pub descriptors: AlignedBytes,
     pub capacity: u64,
     layout: Descriptor,
-    element_bytes: usize,
+    /// Of each.
+    descriptor_bytes: u64,
 }
 
 impl Workspace {
-    pub fn new(capacity: u64, layout: Descriptor, element_bytes: usize) -> Self {
+    pub fn new(capacity: u64, layout: Descriptor, descriptor_bytes: u64) -> Self {
         // The split layout asks for a multiple of 4.
         let capacity = capacity.next_multiple_of(4);
-        let bytes = capacity * Plan::descriptor_bytes(layout, element_bytes, element_bytes);
+        let bytes = capacity * descriptor_bytes;
         Self {
             control: Box::default(),
             descriptors: AlignedBytes::new(bytes as usize, 0),
             capacity,
             layout,
-            element_bytes,
+            descriptor_bytes,
         }
     }
 
@@ -44,10 +45,10 @@ impl Workspace {
     /// the layout says nothing.
     pub fn reserve<'a>(&mut self, plans: impl IntoIterator<Item = &'a Plan>) {
         let largest = plans.into_iter().max_by_key(|plan| plan.descriptors).filter(|plan| plan.descriptors > 0);
-        let Some(&Plan { descriptors, layout, .. }) = largest else { return };
-        if self.capacity < descriptors || self.layout != layout {
+        let Some(&Plan { descriptors, layout, descriptor_bytes, .. }) = largest else { return };
+        if self.capacity < descriptors || (self.layout, self.descriptor_bytes) != (layout, descriptor_bytes) {
             let control = std::mem::take(&mut self.control);
-            *self = Self { control, ..Self::new(descriptors, layout, self.element_bytes) };
+            *self = Self { control, ..Self::new(descriptors, layout, descriptor_bytes) };
         }
     }
 
@@ -58,7 +59,6 @@ impl Workspace {
             descriptor_bytes: self.descriptors.bytes().len(),
             capacity: self.capacity,
             layout: self.layout,
-            element_bytes: self.element_bytes,
         }
     }
 

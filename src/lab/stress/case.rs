@@ -238,13 +238,19 @@ impl Case {
             () if waits && is_of_columns(kind) && draw.percent(50) => {
                 in_lines_of(workload, Shape { rows: tiles, columns: WIDE_COLUMNS })
             }
-            () if is_of_columns(kind) && (needs(Need::Narrow) || draw.percent(20)) => {
+            // Rows that are elements, if they begin where vectors do.
+            () if is_of_columns(kind) && needs(Need::Narrow) => in_lines_of(workload, Shape { rows: n, columns: 2 }),
+            () if is_of_columns(kind) && draw.percent(20) => {
                 in_lines_of(workload, Shape { rows: n, columns: draw.of(&[2, 2, 4]) })
             }
             () => in_drawn_segments(draw, workload, n, tile),
         };
         (request.problem, request.n) = (workload.problem(n), n);
-        let misaligned = if needs(Need::Misaligned) { 100 } else { 25 + 50 * u64::from(is_tiny) };
+        let misaligned = match () {
+            () if needs(Need::Misaligned) => 100,
+            () if needs(Need::Narrow) => 0,
+            () => 25 + 50 * u64::from(is_tiny),
+        };
         let (input, output) = (workload.input(), workload.element());
         let mut offset = |element| if draw.percent(misaligned) { draw_offset(draw, strategy, element) } else { 0 };
         let (input_offset, output_offset) = (offset(input), offset(output));

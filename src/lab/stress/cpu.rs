@@ -60,7 +60,7 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
     let layout = scan.plan.layout;
     // Room for more than is needed: a wrap must clear that too.
     let capacity = scan.plan.descriptors + draw.below(8);
-    let mut workspace = Workspace::new(capacity, layout, scan.request.problem.published_bytes());
+    let mut workspace = Workspace::new(capacity, layout, scan.plan.descriptor_bytes);
     workspace.control.completed_epochs = case.completed_epochs;
     let (shape, launches) = ((layout, workspace.capacity), u64::from(case.launches) * u64::from(scan.epochs().max(1)));
     let descriptors = workspace.descriptors.bytes_mut();

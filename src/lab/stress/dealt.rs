@@ -74,7 +74,6 @@ pub(super) fn run(case: &Case, scan: &Scan, draw: &mut Draw) -> Result<Passed, F
             descriptor_bytes: workspace.memory.bytes().len() - MAILBOX_BYTES,
             capacity,
             layout,
-            element_bytes: launch.prepared.request.problem.published_bytes(),
         };
         if number < ranks {
             // The mailbox and the descriptors behind it are one array to whoever writes there.

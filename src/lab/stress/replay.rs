@@ -147,8 +147,9 @@ impl Narrator {
             return format!("{:#x} = {:#x}", access.address, word(value));
         };
         let capacity = places.capacity as usize;
-        // Of the words of packed descriptors.
-        let of_tile = places.descriptor_bytes.checked_div(16 * capacity).unwrap_or(0).max(1);
+        let of_each = places.descriptor_bytes.checked_div(capacity).unwrap_or(0);
+        // Words of a packed one.
+        let of_tile = (of_each / 16).max(1);
         match places.layout {
             Descriptor::Packed64 if value.len() == 8 => {
                 format!("descriptor {} = {} {:#x}", offset / 8, tag(word(&value[4..]) as u32), word(&value[..4]))
@@ -162,7 +163,8 @@ impl Narrator {
             Descriptor::Packed128 => format!("part of descriptor {} = {:#x}", offset / 16 / of_tile, word(value)),
             Descriptor::Split if offset < 4 * capacity => format!("tag {} = {}", offset / 4, tag(word(value) as u32)),
             Descriptor::Split => {
-                let slot = (offset - 4 * capacity) / places.element_bytes;
+                // A tag and two slots.
+                let slot = (offset - 4 * capacity) / (of_each.saturating_sub(4) / 2).max(1);
                 let (name, tile) = if slot < capacity { ("aggregate", slot) } else { ("prefix", slot - capacity) };
                 format!("{name} {tile} = {:#x}", word(value))
             }

@@ -20,8 +20,6 @@ pub(super) struct Places {
     pub capacity: u64,
     /// How they are laid out.
     pub layout: Descriptor,
-    /// Bytes of a value.
-    pub element_bytes: usize,
 }
 
 impl Places {
