@@ -93,6 +93,7 @@ struct packed_128 : of_one_gpu {
   // Bytes of the value in one of its words: the first eight below the tag, the others above it.
   DEVICE_CONSTEXPR static u32 bytes_in(u32 word) { return bytes - word * bytes_of_word < bytes_of_word ? bytes - word * bytes_of_word : bytes_of_word; }
   DEVICE_CONSTEXPR static u32 low_bytes_in(u32 word) { return bytes_in(word) < sizeof(u64) ? bytes_in(word) : static_cast<u32>(sizeof(u64)); }
+  DEVICE_CONSTEXPR static u32 high_bytes_in(u32 word) { return bytes_in(word) - low_bytes_in(word); }
 
   DEVICE void publish(u64 tile, u32 epoch, u32 status, T value) const {
     const published_type published = Problem::publish(value);
@@ -102,7 +103,7 @@ struct packed_128 : of_one_gpu {
       word128 word = {0, descriptor_tag(epoch, status)};
       memcpy(&word.low, from, low_bytes_in(i));
       u32 behind = 0;
-      memcpy(&behind, from + low_bytes_in(i), bytes_in(i) - low_bytes_in(i));
+      memcpy(&behind, from + low_bytes_in(i), high_bytes_in(i));
       word.high |= static_cast<u64>(behind) << 32;
       // Relaxed, pairs with the load in `read`: the word carries its part of the value with it.
       memory::store_relaxed(words + tile * count + i, word);
@@ -122,7 +123,7 @@ struct packed_128 : of_one_gpu {
       u8* const to = reinterpret_cast<u8*>(&published) + i * bytes_of_word;
       memcpy(to, &word.low, low_bytes_in(i));
       const u32 behind = static_cast<u32>(word.high >> 32);
-      memcpy(to + low_bytes_in(i), &behind, bytes_in(i) - low_bytes_in(i));
+      memcpy(to + low_bytes_in(i), &behind, high_bytes_in(i));
     }
     return {status, Problem::adopt(published)};
   }

@@ -1134,15 +1134,12 @@ impl Defined {
     /// of as many elements as a column has.
     pub(crate) fn narrow(self, n: u64) -> Option<Self> {
         const VECTOR: usize = abi::LOOKBACK_VECTOR_BYTES as usize;
-        let axis = self.axis().filter(|axis| axis.are_rows_aligned && axis.length * axis.inner == n)?;
-        let columns = usize::try_from(axis.inner).ok()?;
-        let fits = |bytes: usize, most: usize| bytes.checked_mul(columns).is_some_and(|row| row <= most);
-        let are_vectors = self.inputs().chain(self.outputs()).all(|(_, bytes)| fits(bytes, VECTOR));
-        let state = self.own_state_bytes();
-        let has_states = state.is_power_of_two() && fits(state, VECTOR);
-        let is_narrow =
-            columns.is_power_of_two() && are_vectors && has_states && !self.is_strided && !self.is_reproducible;
-        is_narrow.then(|| self.in_segments(Segments::Narrow(columns)))
+        let is_one = |axis: &Axis| axis.are_rows_aligned && axis.length.checked_mul(axis.inner) == Some(n);
+        let columns = usize::try_from(self.axis().filter(is_one)?.inner).ok()?;
+        let widths = self.inputs().chain(self.outputs()).map(|(_, bytes)| bytes).chain([self.own_state_bytes()]);
+        let is_vector = |row: usize| row.is_power_of_two() && row <= VECTOR;
+        let are_vectors = widths.map(|bytes| bytes.checked_mul(columns)).all(|row| row.is_some_and(is_vector));
+        (are_vectors && !self.is_strided && !self.is_reproducible).then(|| self.in_segments(Segments::Narrow(columns)))
     }
 
     /// One whose kernels are the same: they do not depend on all of an axis.

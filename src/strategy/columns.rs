@@ -337,6 +337,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn rows_of_a_narrow_matrix_are_elements_of_the_tiles_that_were_measured() {
+        let of = |element, inner| {
+            let axis = Axis::new((1 << 28) / inner, inner);
+            ahead(sums_down(element, axis), axis, 1 << 28, HOPPER).map(|config| (config.vt, config.block_threads))
+        };
+        assert_eq!([2, 4].map(|inner| of(ElementType::F32, inner)), [Some((12, 384)), Some((7, 384))]);
+        assert_eq!([2, 4].map(|inner| of(ElementType::BF16, inner)), [Some((28, 256)), Some((12, 320))]);
+        // States of a row are more than a vector.
+        assert_eq!(of(ElementType::BF16, 8), Some((7, 256)));
+    }
+
     fn sums_down(element: ElementType, axis: Axis) -> Problem {
         let sums = Definition::of_numbers(Operator::Sum, element, element).unwrap().define().unwrap();
         sums.in_segments(Segments::Columns(axis)).into()
@@ -403,7 +415,8 @@ mod tests {
     #[test]
     fn a_staged_tile_has_a_narrow_tensor_or_half_a_warp_of_columns() {
         let of = |outer, length, inner| {
-            let axis = Axis::new(length, inner);
+            // Rows that are aligned might be elements.
+            let axis = Axis { are_rows_aligned: false, ..Axis::new(length, inner) };
             let problem = sums_down(ElementType::F32, axis);
             let n = outer * length * inner;
             let large = || staged(problem, axis, n, 256);
@@ -415,16 +428,16 @@ mod tests {
         // 1 lane side by side and 32 groups of 8 warps, of two columns and of four; 16 and 2.
         assert_eq!(of(1, 1 << 25, 2), (15, 2, 1, (1_u64 << 25).div_ceil(15 * 256), [64, 8]));
         assert_eq!(of(1, 1 << 24, 4), (7, 4, 1, (1_u64 << 24).div_ceil(7 * 256), [64, 8]));
-        assert_eq!(of(1, 1 << 20, 64), (16, 64, 1, 1 << 12, [64, 8]));
+        assert_eq!(of(1, 1 << 20, 64), (16, 64, 1, 1 << 12, [32, 8]));
         assert_eq!(of(1, 1 << 21, 32), (8, 32, 1, 1 << 13, [64, 8]));
-        assert_eq!(of(1, 1 << 18, 1024), (16, 64, 16, 1 << 10, [4, 4]));
+        assert_eq!(of(1, 1 << 18, 1024), (16, 64, 16, 1 << 10, [2, 2]));
         assert_eq!(of(4, 1 << 10, 1 << 16), (16, 64, 4096, 4, [1, 1]));
         // No more rows than there are.
         assert_eq!(of(4, 100, 1 << 16), (4, 64, 4096, 2, [1, 1]));
         // Strips of one width, and as wide as they need be.
-        assert_eq!(of(1, 1000, 100), (16, 52, 2, 4, [32, 8]));
+        assert_eq!(of(1, 1000, 100), (16, 52, 2, 4, [16, 8]));
         // Of rows that are not whole lines there is one strip, as long as a warp is wide enough.
-        assert_eq!(of(1, 1000, 101), (16, 101, 1, 8, [64, 8]));
+        assert_eq!(of(1, 1000, 101), (16, 101, 1, 8, [32, 8]));
         assert_eq!(of(1, 1000, 129).2, 2);
     }
 }

@@ -289,3 +289,41 @@ fn columns_that_do_not_fit_are_refused() {
         .inclusive();
     empty.expect("nothing");
 }
+
+/// A sum by key of 8 bytes and its mark have one 128-bit word a descriptor, states of 16 bytes two.
+#[test]
+fn scans_of_as_many_bytes_and_other_descriptors_share_no_workspace() {
+    const N: usize = 4000;
+    let sums = Definition::of_numbers(Operator::Sum, ElementType::U64, ElementType::U64).expect("numbers");
+    let sums = sums.define().expect("a definition");
+    let fours = Definition::new::<[u32; 4]>("four sums", "four_sums")
+        .declare("struct four_sums { u32 part[4]; };")
+        .identity("{{0, 0, 0, 0}}")
+        .combine(
+            "four_sums both; for (u32 p = 0; p < 4; ++p) both.part[p] = left.part[p] + right.part[p]; return both;",
+        )
+        .input::<u32>("x")
+        .load("return {{x, 2 * x, 3 * x, 5 * x}};")
+        .output::<u32>("y")
+        .store("y = state.part[0] ^ state.part[1] ^ state.part[2] ^ state.part[3];")
+        .define()
+        .expect("a definition");
+    let (_, x) = arrays(N, 9);
+    let long: Vec<u64> = x.iter().map(|&x| x.into()).collect();
+    let (keys, mut by_key, mut y) = (vec![3_u32; N], vec![0_u64; N], vec![0_u32; N]);
+    let mut scanner = scanner(Strategy::Lookahead, 1);
+    for _ in 0..2 {
+        let first = scanner.run(sums).input(&long).output(&mut by_key).by_key(&keys).inclusive();
+        let second = scanner.run(fours).input(&x).output(&mut y).inclusive();
+        if !is_made(first) || !is_made(second) {
+            return;
+        }
+        let (mut sum, mut total) = (0_u32, 0_u64);
+        for place in 0..N {
+            sum = sum.wrapping_add(x[place]);
+            total += long[place];
+            let expected = [1, 2, 3, 5].iter().fold(0, |all, factor| all ^ sum.wrapping_mul(*factor));
+            assert_eq!((y[place], by_key[place]), (expected, total), "at {place}");
+        }
+    }
+}
