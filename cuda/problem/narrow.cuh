@@ -14,6 +14,15 @@ struct alignas(width * sizeof(T) < 16 ? width * sizeof(T) : 16) row_of {
   T columns[width];
 };
 
+// The row of what `get(j)` has for each column.
+template <class T, u32 width, class Get>
+DEVICE row_of<T, width> make_row(Get get) {
+  row_of<T, width> row;
+  LOOKBACK_UNROLL
+  for (u32 j = 0; j < width; ++j) row.columns[j] = get(j);
+  return row;
+}
+
 template <class Elements, u32 width>
 struct rows_of_elements;
 template <class... Types, u32 width>
@@ -44,16 +53,10 @@ struct of_rows : no_inverse<row_of<typename Operator::value_type, width>> {
   using value_type = row_of<typename Operator::value_type, width>;
   static constexpr bool is_commutative = Operator::is_commutative;
   DEVICE static value_type identity() {
-    value_type row;
-    LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) row.columns[j] = Operator::identity();
-    return row;
+    return make_row<typename Operator::value_type, width>([](u32) { return Operator::identity(); });
   }
   DEVICE static value_type combine(value_type a, value_type b) {
-    value_type row;
-    LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) row.columns[j] = Operator::combine(a.columns[j], b.columns[j]);
-    return row;
+    return make_row<typename Operator::value_type, width>([&](u32 j) { return Operator::combine(a.columns[j], b.columns[j]); });
   }
 };
 
@@ -69,10 +72,8 @@ struct narrow {
   using beside_inputs = typename rows_of_elements<typename Own::beside_inputs, width>::type;
 
   DEVICE static value_type load(u64 row, inputs items) {
-    value_type states;
-    LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) states.columns[j] = Own::load(row * width + j, in_column<width>(j, items));
-    return states;
+    using state = typename Own::operator_type::value_type;
+    return make_row<state, width>([&](u32 j) { return Own::load(row * width + j, in_column<width>(j, items)); });
   }
   DEVICE static outputs store(u64 row, value_type states) {
     outputs items;
@@ -99,16 +100,10 @@ template <class State, u32 width>
 struct given_states<row_of<State, width>> {
   using row = row_of<State, width>;
   DEVICE static row from_bytes(const void* bytes) {
-    row states;
-    LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) states.columns[j] = given_states<State>::from_bytes(bytes);
-    return states;
+    return make_row<State, width>([=](u32) { return given_states<State>::from_bytes(bytes); });
   }
   DEVICE static row load(const void* states, u64 i) {
-    row loaded;
-    LOOKBACK_UNROLL
-    for (u32 j = 0; j < width; ++j) loaded.columns[j] = given_states<State>::load(states, i * width + j);
-    return loaded;
+    return make_row<State, width>([=](u32 j) { return given_states<State>::load(states, i * width + j); });
   }
   DEVICE static void store(void* states, row stored) {
     State* const first = static_cast<State*>(states);
