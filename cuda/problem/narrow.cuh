@@ -1,6 +1,6 @@
 // A narrow matrix that is scanned down its columns as if it were one array: an element is a row, all of which one access of a
-// lane moves, and its state has those of all columns. Nothing else is as it is for other tensors (`columns_ahead.cuh`): there are
-// no strips, and a tile's descriptor is for all columns together.
+// lane moves, and its state has those of all columns. Unlike those of other tensors (`columns_ahead.cuh`) its columns are in no
+// strips, and a tile has one descriptor for all of them.
 #pragma once
 
 #include "../operators.cuh"

@@ -741,6 +741,8 @@ mod tests {
         let sums = Definition::of_numbers(Operator::Sum, ElementType::F16, ElementType::F64).expect("numbers");
         let by_key = sums.define().expect("a definition").in_segments(Segments::Keys(ElementType::U64));
         let columns = Segments::Columns(Axis::new(1 << 10, 1 << 5));
+        // Whose rows are elements.
+        let narrow = Segments::Columns(Axis::new(1 << 19, 2));
         // No instruction loads them, or with a mark.
         let doubles = Definition::linear_recurrence::<f64>().expect("numbers").define().expect("a definition");
         let triples = Definition::new::<[f32; 3]>("triples", "float3").identity("{}").combine("return right;");
@@ -774,6 +776,7 @@ mod tests {
             (Strategy::Lookback, words.in_segments(columns), Mode::Inclusive),
             (Strategy::Lookahead, words.in_segments(columns), Mode::Exclusive),
             (Strategy::Lookahead, recurrence.reversed(true).in_segments(columns), Mode::Exclusive),
+            (Strategy::Lookahead, recurrence.reversed(true).in_segments(narrow), Mode::Exclusive),
         ] {
             // Tiles that every GPU holds.
             let (problem, config) = (Problem::from(problem), ScanConfig { vt: 4, ..ScanConfig::default() });
