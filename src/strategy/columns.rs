@@ -92,11 +92,13 @@ impl Columns {
         let strip_columns = if strips == 1 { axis.inner } else { axis.inner.div_ceil(strips).next_multiple_of(line) };
         let columns = Self::new(axis, outer, threads, strip_columns.div_ceil(width), strip_columns);
         // Tiles of so many bytes in all lines take about as long as a prefix from one multiprocessor to another: shorter periods wait
-        // for their chain, longer ones ask for more totals (measured on an H200, docs/experiments.md).
+        // for their chain, longer ones ask for more totals (measured on an H200, docs/experiments.md). A small tile takes no less
+        // time than one of `LEAST_BYTES`, by which cases under stress, whose tiles are small, have several periods.
         const BYTES_OF_A_HOP: u64 = 2 << 20;
+        const LEAST_BYTES: u64 = 32 << 10;
         const GROUP: u64 = 8;
         let tile_bytes = columns.tile_rows * strip_columns * problem.bytes_of_all_inputs() as u64;
-        let tiles = BYTES_OF_A_HOP / tile_bytes / columns.lines;
+        let tiles = BYTES_OF_A_HOP / tile_bytes.max(LEAST_BYTES) / columns.lines;
         let period = 1 << tiles.max(1).ilog2();
         Self { levels: [period, period.min(GROUP)], ..columns }
     }
