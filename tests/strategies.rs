@@ -12,7 +12,7 @@ use lookback::element::{ElementType, Instance, Operator};
 use lookback::lab::cpu_device::{CpuDevice, CpuSettings};
 use lookback::lab::dataset::Dataset;
 use lookback::lab::device::{Counters, Device, DeviceError, RunSettings};
-use lookback::strategy::plan::{Plan, ScanRequest};
+use lookback::strategy::plan::{Plan, RegionKey, ScanRequest};
 use lookback::strategy::{
     Alignment, Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder,
 };
@@ -663,8 +663,8 @@ fn descriptors_survive_the_wrap_of_the_epoch() {
             run(&mut device, &large, 0).unwrap_or_else(|fault| panic!("{instance}, {layout}: {fault}"));
             device.set_completed_epochs(abi::LOOKBACK_MAXIMUM_EPOCH - 2);
             let small = ScanRequest { n: 70, ..large };
-            let descriptor_bytes = Plan::new(&large).expect("it is offered").descriptor_bytes;
-            let completed = |device: &CpuDevice| device.completed_epochs(layout, descriptor_bytes);
+            let key = RegionKey::of(&Plan::new(&large).expect("it is offered"));
+            let completed = |device: &CpuDevice| device.completed_epochs(key);
             for (launch, expected) in [abi::LOOKBACK_MAXIMUM_EPOCH - 1, 0, 1, 2, 3].into_iter().enumerate() {
                 let request = if launch < 2 { small } else { large };
                 run(&mut device, &request, 10 + launch as u64)

@@ -419,18 +419,8 @@ impl Builder<'_> {
             };
             let alike: Vec<&str> =
                 refused.iter().filter(|other| is_alike(other)).map(|other| other.strategy.name()).collect();
-            let why = match (&first.error, alike.len()) {
-                (ConfigError::TakesNoArrays { .. }, 2..) => {
-                    "they scan one array of numbers, as a whole and from its first element to its last".to_owned()
-                }
-                (ConfigError::TakesNoColumns { .. }, 2..) => {
-                    "they scan along rows; choose 'auto', 'lookback' or 'lookahead'".to_owned()
-                }
-                (ConfigError::WorksInOutput { .. }, 2..) => {
-                    "they work in the output, so they scan one type of values".to_owned()
-                }
-                (error, _) => error.to_string(),
-            };
+            let why_several = first.error.why_several().filter(|_| alike.len() > 1);
+            let why = why_several.unwrap_or_else(|| first.error.to_string());
             let what = format!("{} by {}", first.workload, alike.join(", "));
             refused.retain(|other| !is_alike(other));
             self.skip(what, why);

@@ -555,19 +555,6 @@ impl Compiler {
 /// The name of the one kernel in a scan kernel's cubin.
 pub const ENTRY_POINT: &str = "lookback_entry";
 
-/// Registers, spills and shared memory of one kernel: what `lookback info` and the tests list.
-///
-/// # Errors
-/// When there is no NVRTC, it does not know the architecture, or the kernel does not compile.
-pub fn resources(
-    kernel: Kernel,
-    problem: Problem,
-    config: &KernelConfig,
-    architecture: Architecture,
-) -> Result<KernelResources, CudaError> {
-    Ok(Compiler::new()?.scan_kernel(kernel, problem, config, architecture)?.resources)
-}
-
 /// What every kernel is compiled with.
 fn kernel_options(target: Architecture, has_lines: bool, definitions: &[String]) -> Vec<String> {
     let mut options = vec![
@@ -662,10 +649,6 @@ fn check_clusters(kernel: Kernel, architecture: Architecture) -> Result<(), Cuda
 /// What a kernel is, for messages.
 fn describe(kernel: Kernel, problem: Problem, config: &KernelConfig) -> String {
     let KernelConfig { vt, block_threads, mode, pattern, composition, descriptor, tile_order, alignment } = *config;
-    let (mode, pattern): (Mode, Pattern) = (mode, pattern);
-    let (composition, descriptor, tile_order): (Composition, Descriptor, TileOrder) =
-        (composition, descriptor, tile_order);
-    let alignment: Alignment = alignment;
     format!(
         "kernel '{}' for {problem} (VT {vt}, {block_threads} threads, mode {mode}, pattern {pattern}, \
          composition {composition}, descriptor {descriptor}, tile order {tile_order}, alignment {alignment})",
@@ -722,9 +705,6 @@ mod tests {
         assert!(compile("no source").is_err());
         assert_eq!(is_loaded(), Nvrtc::shared().is_ok());
     }
-
-    /// The architectures that everything is compiled for.
-    const ARCHITECTURES: [(i32, i32); 6] = [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0), (12, 0)];
 
     /// In reverse, in segments, of several arrays; and the scan of their totals.
     #[test]
@@ -784,8 +764,7 @@ mod tests {
             let aligned = ScanRequest::aligned(Instance::SUM_OF_WORDS, strategy, mode, config, n);
             let request = ScanRequest { problem, ..aligned };
             for step in Plan::new(&request).expect("a plan").steps {
-                for (major, minor) in ARCHITECTURES {
-                    let gpu = Architecture { major, minor };
+                for gpu in Architecture::CHECKED {
                     let made = compiler.scan_kernel(step.kernel, step.problem, &step.config, gpu);
                     made.unwrap_or_else(|error| panic!("{error}"));
                 }

@@ -3,7 +3,7 @@
 use crate::gpu::Architecture;
 use crate::kernels::sources::SourceMissing;
 use crate::out_of_core::PlanError;
-use crate::strategy::ConfigError;
+use crate::strategy::{CallError, ConfigError};
 use cudarc::driver::result::DriverError;
 use cudarc::driver::sys::CUresult;
 use std::path::PathBuf;
@@ -129,6 +129,12 @@ pub enum CudaError {
          {architecture} may have; lower VT or threads per block"
     )]
     TileTooLarge { tile_bytes: u64, architecture: Architecture, shared_bytes: u64 },
+}
+
+impl From<CallError> for CudaError {
+    fn from(error: CallError) -> Self {
+        Self::Config(error.into())
+    }
 }
 
 impl CudaError {

@@ -3,12 +3,12 @@
 use super::compile::{Compiler, ENTRY_POINT, Variant, stages};
 use super::error::{Context as _, CudaError};
 use super::memory::RelaxedCapture;
-use super::workspace::{RegionKey, Workspace};
+use super::workspace::Workspace;
 use crate::abi;
 use crate::gpu::Architecture;
 use crate::strategy::ConfigError;
 use crate::strategy::launch::Addresses;
-use crate::strategy::plan::{Kernel, KernelKey, Plan, ScanRequest, Step};
+use crate::strategy::plan::{Kernel, KernelKey, Plan, RegionKey, ScanRequest, Step};
 use crate::strategy::ring::Ring;
 use cudarc::driver::result::DriverError;
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, CudaStream, LaunchConfig, sys};

@@ -8,13 +8,13 @@ use super::error::{Context as _, CudaError};
 use super::memory::{Buffer, DeviceMemory};
 use crate::abi;
 use crate::ranks::{Group, RankError};
+use crate::strategy::launch::CONTROL_BYTES;
 use cudarc::driver::sys::{self, CUresult};
 use std::hash::{BuildHasher, RandomState};
 use std::mem::offset_of;
 use std::sync::{Arc, LazyLock};
 
-/// The control block, on lines of its own in front of the mailbox.
-const CONTROL_BYTES: u64 = 256;
+/// Bytes from the control block, in front of the mailbox, to the descriptors behind it.
 const DESCRIPTORS: u64 = CONTROL_BYTES + size_of::<abi::lookback_mailbox>() as u64;
 
 /// A rank's own, and where those of all ranks are.

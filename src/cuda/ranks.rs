@@ -41,12 +41,12 @@ use super::memory::{Buffer, DeviceMemory};
 use super::nccl::{Communicator, Handle, ID_BYTES, Nccl};
 use super::run::{Guards, Run};
 use super::scanner::Scanner;
-use super::workspace::{RegionKey, capacity_for};
+use super::workspace::capacity_for;
 use crate::element::Defined;
 use crate::ranks::{Deal, Group};
 use crate::strategy::call::{Call, Lent, Prepared};
 use crate::strategy::launch::Addresses;
-use crate::strategy::plan::{Plan, ScanRequest};
+use crate::strategy::plan::{Plan, RegionKey, ScanRequest};
 use crate::strategy::{CallError, ConfigError, Mode, Shape};
 use bytemuck::Pod;
 use cudarc::driver::result::DriverError;
@@ -60,7 +60,7 @@ use std::time::{Duration, Instant};
 /// Between two states of this object's memory, whatever their size.
 const PLACE_BYTES: u64 = 256;
 /// No state that a total is taken of has more.
-const MOST_STATE_BYTES: usize = 16;
+const MOST_TOTAL_BYTES: usize = abi::LOOKBACK_VECTOR_BYTES as usize;
 /// Between two looks at the communicator's errors.
 const LOOK: Duration = Duration::from_millis(100);
 /// For the news of a lost rank to come, and for a call on the communicator to come back.
@@ -135,7 +135,7 @@ impl GpuRanks {
         let nccl = Nccl::load()?;
         let states = scanner
             .memory()
-            .allocate_zeroed(2 * PLACE_BYTES + (group.size() * MOST_STATE_BYTES) as u64, "the totals of ranks")?;
+            .allocate_zeroed(2 * PLACE_BYTES + (group.size() * MOST_TOTAL_BYTES) as u64, "the totals of ranks")?;
         let own_id = if group.rank() == 0 { nccl.unique_id()? } else { [0; ID_BYTES] };
         let ids = group.all_gather(&own_id)?;
         let id: [u8; ID_BYTES] = ids[..ID_BYTES].try_into().expect("rank 0 gave as many");
@@ -150,7 +150,7 @@ impl GpuRanks {
                 let mut communicator = nccl.communicator(id, rank, size)?;
                 // SAFETY: the memory has room for a state of each rank; it is not freed before the stream was waited for, or is
                 // abandoned with the error of this. The stream is of this context.
-                unsafe { communicator.all_gather(own, all, MOST_STATE_BYTES, &own_stream) }?;
+                unsafe { communicator.all_gather(own, all, MOST_TOTAL_BYTES, &own_stream) }?;
                 Ok(communicator)
             };
             let _ = tell_made.send(make()); // Nobody may wait any more.
@@ -228,12 +228,11 @@ impl GpuRanks {
         mode: Mode,
         carry: &mut impl DevicePtrMut<T>,
     ) -> Result<(), CudaError> {
-        let refused = |error: CallError| CudaError::from(ConfigError::from(Box::new(error)));
         self.telling(|| {
             run.check_context("carry", carry)?;
             if carry.len() != 1 {
                 let (scan, array, elements) = (run.scan_name(), String::from("carry"), carry.len() as u64);
-                return Err(refused(CallError::States { scan, array, elements, expected: 1 }));
+                return Err(CallError::States { scan, array, elements, expected: 1 }.into());
             }
             let (address, _written) = carry.device_ptr_mut(&self.stream);
             self.put_deferred(run, mode, (address, size_of::<T>()))
@@ -253,7 +252,7 @@ impl GpuRanks {
         if bytes != given {
             let (scan, array) = (defined.to_string(), String::from("carry"));
             let error = CallError::StateBytes { scan, array, defined: bytes as u64, given: given as u64 };
-            return Err(ConfigError::from(Box::new(error)).into());
+            return Err(error.into());
         }
         let mut before = Vec::new();
         if mode != Mode::Inclusive || call.is_empty() {
@@ -283,13 +282,13 @@ impl GpuRanks {
         self.telling(|| {
             let (scanner, mut call, guards) = self.of_stream(run)?;
             let hand = deal.hand(self.group().rank(), self.group().size());
-            call.deal(hand).map_err(|error| ConfigError::from(Box::new(error)))?;
+            call.deal(hand)?;
             let Some((request, places)) = scanner.prepare_defined(call, mode)? else { return Ok(()) };
             if !is_capturing(&self.stream)? {
                 // Before a kernel of another rank waits for this one's.
                 scanner.warm(&self.stream, &request, places)?;
             }
-            let tile = u64::from(request.config.vt) * u64::from(request.config.block_threads);
+            let tile = request.config.tile_elements();
             let places = self.with_mailbox(&request, [deal.n(), deal.chunk(), tile], places)?;
             self.group().advance(self.calls.fetch_add(1, Ordering::Relaxed) + 1);
             scanner.enqueue(&self.stream, &request, places)?;
@@ -401,7 +400,7 @@ impl GpuRanks {
     }
 
     fn gathered(&self) -> u64 {
-        self.states.range(2 * PLACE_BYTES, (self.group().size() * MOST_STATE_BYTES) as u64)
+        self.states.range(2 * PLACE_BYTES, (self.group().size() * MOST_TOTAL_BYTES) as u64)
     }
 
     /// What a run is made of, if it is on this stream.
@@ -417,7 +416,7 @@ impl GpuRanks {
     /// The same, if it is a shard.
     fn opened<'a>(&self, run: Run<'a>) -> Result<(&'a Scanner, Call, Guards<'a>), CudaError> {
         let (scanner, call, guards) = self.of_stream(run)?;
-        call.check_shard().map_err(|error| ConfigError::from(Box::new(error)))?;
+        call.check_shard()?;
         let state_bytes = call.defined().own_state_bytes();
         if !Shape::loads_states(state_bytes) {
             return Err(ConfigError::TotalOfStates { problem: call.defined().to_string(), state_bytes }.into());
@@ -442,10 +441,7 @@ impl GpuRanks {
         after: &[(Call, Mode)],
     ) -> Result<(), CudaError> {
         let stream = &self.stream;
-        let place = |fold: &Prepared| Addresses {
-            arrays: fold.arrays,
-            ..Addresses::between(fold.arrays.inputs[0], fold.arrays.outputs[0])
-        };
+        let place = |fold: &Prepared| Addresses::over(fold.arrays);
         if !is_capturing(stream)? {
             // Kernels are loaded and memory is allocated before a kernel waits for other ranks, because both may wait for it.
             for (call, mode) in before.iter().chain(after) {

@@ -322,7 +322,7 @@ impl Scanner {
         for state in locked(&self.captured).iter_mut() {
             found.push(state.workspace.take_findings()?);
         }
-        found.iter().try_for_each(check_findings).map_err(|error| ConfigError::from(Box::new(error)).into())
+        Ok(found.iter().try_for_each(check_findings)?)
     }
 
     /// What went wrong with the folders of compiled kernels, which keeps no scan from running where there is NVRTC.
@@ -407,8 +407,7 @@ impl Scanner {
         call: Call,
         mode: Mode,
     ) -> Result<Option<(ScanRequest, Addresses)>, CudaError> {
-        let prepared = call.prepare(mode, self.strategy, self.config, &self.tuning);
-        let prepared = prepared.map_err(|error| ConfigError::from(Box::new(error)))?;
+        let prepared = call.prepare(mode, self.strategy, self.config, &self.tuning)?;
         Ok(prepared.map(Prepared::placed))
     }
 

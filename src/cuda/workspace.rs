@@ -13,28 +13,11 @@
 use super::error::{Context as _, CudaError};
 use super::memory::{Buffer, DeviceMemory, RelaxedCapture};
 use crate::abi;
-use crate::strategy::Descriptor;
-use crate::strategy::launch::Addresses;
-use crate::strategy::plan::Plan;
+use crate::strategy::launch::{Addresses, CONTROL_BYTES};
+use crate::strategy::plan::RegionKey;
 use cudarc::driver::CudaStream;
 use std::collections::HashMap;
 use std::sync::Arc;
-
-/// Bytes from a region's start to its descriptors: the control block, on lines of its own.
-const CONTROL_BYTES: u64 = 256;
-
-/// Whose descriptors a region holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct RegionKey {
-    pub(crate) layout: Descriptor,
-    pub(crate) descriptor_bytes: u64,
-}
-
-impl RegionKey {
-    pub(crate) const fn of(plan: &Plan) -> Self {
-        Self { layout: plan.layout, descriptor_bytes: plan.descriptor_bytes }
-    }
-}
 
 #[derive(Debug)]
 pub(crate) struct Region {
@@ -53,8 +36,8 @@ pub(crate) struct Workspace {
     findings: Option<Buffer>,
 }
 
-/// How many descriptors a region of at least `needed` gets: some room to grow without a replacement, and a
-/// multiple of 4, which the split layout asks for.
+/// How many descriptors a region of at least `needed` gets: some room to grow without a replacement, and as many as
+/// [`RegionKey::capacity`] asks for.
 pub(super) fn capacity_for(needed: u64) -> u64 {
     const SMALLEST: u64 = 4096;
     const STEP: u64 = 1 << 16;

@@ -1271,7 +1271,7 @@ const fn key_type(key: ElementType) -> &'static str {
 }
 
 /// A type of the crate in CUDA without where it is from, as a user writes it.
-pub(super) fn own_name(cuda_type: &str) -> &str {
+pub(crate) fn own_name(cuda_type: &str) -> &str {
     cuda_type.trim_start_matches("::lookback::")
 }
 

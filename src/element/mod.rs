@@ -18,7 +18,7 @@ use std::fmt;
 
 pub(crate) use axis::Axis;
 pub use definition::{ArrayElement, Defined, Definition, DefinitionError, Histogram, KeyBits};
-pub(crate) use definition::{Segments, Verb};
+pub(crate) use definition::{Segments, Verb, own_name};
 pub use problem::{NoSuchProblem, Problem};
 
 /// A Rust type whose arrays are scanned, `half::f16` and `half::bf16` among them. Sealed: kernels are compiled for the types of the table.
@@ -102,6 +102,14 @@ macro_rules! define_element_types {
                     $(Self::$integer => $integer_type::MIN < 0,)*
                     _ => false,
                 }
+            }
+
+            /// An integer of the type, of at most 16 bytes.
+            pub(crate) fn integer(self, bytes: &[u8]) -> i128 {
+                let is_negative = self.is_signed() && bytes.last().is_some_and(|&byte| byte >= 0x80);
+                let mut wide = [if is_negative { 0xff } else { 0 }; 16];
+                wide[..bytes.len()].copy_from_slice(bytes);
+                i128::from_le_bytes(wide)
             }
 
             /// Whether the type is one of the float types, the halves among them: sums are rounded.

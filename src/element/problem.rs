@@ -438,12 +438,7 @@ fn converted(from: ElementType, bytes: &[u8], to: ElementType) -> Option<Vec<u8>
     let whole = match reader.map(read) {
         Some(value) if writer.is_none() => (value == f64::from(value as i8)).then_some(i128::from(value as i8))?,
         Some(_) => 0,
-        None => {
-            let is_negative = from.is_signed() && bytes.last().is_some_and(|&byte| byte >= 0x80);
-            let mut wide = [if is_negative { 0xff } else { 0 }; 16];
-            wide[..bytes.len()].copy_from_slice(bytes);
-            i128::from_le_bytes(wide)
-        }
+        None => from.integer(bytes),
     };
     let mut converted = whole.to_le_bytes()[..to.bytes()].to_vec();
     if let Some(float) = writer {

@@ -15,7 +15,7 @@ use crate::lab::verify::verify;
 use crate::ranks::{Hand, RankError};
 use crate::strategy::call::{Lent, Prepared, check_findings};
 use crate::strategy::launch::{Addresses, Arrays};
-use crate::strategy::plan::{Plan, ScanRequest, Step};
+use crate::strategy::plan::{Plan, RegionKey, ScanRequest, Step};
 use crate::strategy::ring::Ring;
 use crate::strategy::tuning::Tuning;
 use crate::strategy::{Descriptor, Mode};
@@ -128,8 +128,7 @@ fn indices(bytes: Range<u64>) -> Range<usize> {
     bytes.start as usize..bytes.end as usize
 }
 
-/// Control block and descriptors, zeroed when made and kept by the kernels from then on. One for each descriptor layout and
-/// size of a descriptor, so that what a launch reads as a tag was always written as one.
+/// Control block and descriptors, zeroed when made and kept by the kernels from then on. One for each [`RegionKey`].
 struct Workspace {
     control: Box<abi::lookback_control>,
     descriptors: AlignedBytes,
@@ -137,14 +136,10 @@ struct Workspace {
 }
 
 impl Workspace {
-    fn new(descriptors: u64, descriptor_bytes: u64) -> Self {
-        // The split layout asks for a multiple of 4.
-        let capacity = descriptors.next_multiple_of(4);
-        Self {
-            control: Box::default(),
-            descriptors: AlignedBytes::new((capacity * descriptor_bytes) as usize, 0),
-            capacity,
-        }
+    fn new(key: RegionKey, descriptors: u64) -> Self {
+        let capacity = RegionKey::capacity(descriptors);
+        let descriptors = AlignedBytes::new((capacity * key.descriptor_bytes) as usize, 0);
+        Self { control: Box::default(), descriptors, capacity }
     }
 }
 
@@ -153,7 +148,7 @@ impl Workspace {
 pub struct CpuDevice {
     settings: CpuSettings,
     dataset: Option<Dataset>,
-    workspaces: HashMap<(Descriptor, u64), Workspace>,
+    workspaces: HashMap<RegionKey, Workspace>,
     /// What warps came to with tiles, while somebody looks.
     recorded: Option<Vec<Event>>,
 }
@@ -182,9 +177,9 @@ impl CpuDevice {
         }
     }
 
-    /// Completed launches of the workspace of a descriptor layout and bytes of a descriptor, if there is one.
-    pub fn completed_epochs(&self, layout: Descriptor, descriptor_bytes: u64) -> Option<u32> {
-        self.workspaces.get(&(layout, descriptor_bytes)).map(|workspace| workspace.control.completed_epochs)
+    /// Completed launches of the workspace of such descriptors, if there is one.
+    pub fn completed_epochs(&self, key: RegionKey) -> Option<u32> {
+        self.workspaces.get(&key).map(|workspace| workspace.control.completed_epochs)
     }
 
     /// Scans `input` into `output` once. In place, `input` is copied to where the output is to be.
@@ -235,8 +230,7 @@ impl CpuDevice {
         let mut findings = Box::<abi::lookback_findings>::default();
         let place = (&raw mut *findings).expose_provenance() as u64;
         known.push(array("the findings", place, size_of::<abi::lookback_findings>(), true));
-        let between = Addresses::between(given.inputs[0], given.outputs[0]);
-        let addresses = Addresses { arrays: given, findings: place, ..between };
+        let addresses = Addresses { findings: place, ..Addresses::over(given) };
         let counters = self.launch(plan, addresses, known, seed)?;
         check_findings(&findings)?;
         Ok(counters)
@@ -268,9 +262,9 @@ impl CpuDevice {
         seed: u64,
     ) -> Result<Counters, DeviceError> {
         let mut scratch = AlignedBytes::new(plan.scratch_bytes as usize, FILLING);
-        let key = (plan.layout, plan.descriptor_bytes);
+        let key = RegionKey::of(plan);
         if self.workspaces.get(&key).is_none_or(|workspace| workspace.capacity < plan.descriptors) {
-            self.workspaces.insert(key, Workspace::new(plan.descriptors, plan.descriptor_bytes));
+            self.workspaces.insert(key, Workspace::new(key, plan.descriptors));
         }
         let Some(workspace) = self.workspaces.get_mut(&key) else { unreachable!("inserted above") };
         let addresses = Addresses {
@@ -567,9 +561,7 @@ pub(crate) fn run_dealt(ranks: &mut [Dealt]) -> Result<(), DeviceError> {
     let count = ranks.len() as u32;
     let mut launches = Vec::new();
     for ((rank, plan), workspace) in ranks.iter_mut().zip(&plans).zip(&mut workspaces) {
-        let given = rank.prepared.arrays;
-        let between = Addresses { arrays: given, ..Addresses::between(given.inputs[0], given.outputs[0]) };
-        let addresses = workspace.addresses(&table, between);
+        let addresses = workspace.addresses(&table, Addresses::over(rank.prepared.arrays));
         known.extend(rank.arrays.iter_mut().map(HostArray::region));
         known.push(array("the control block", addresses.control, size_of::<abi::lookback_control>(), true));
         known.push(array("the descriptors", workspace.mailbox(), workspace.memory.bytes().len(), true));

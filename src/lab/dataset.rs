@@ -586,16 +586,8 @@ impl PreciseSum {
 fn reader(element: ElementType) -> impl Fn(&[u8]) -> f64 + Copy {
     move |bytes| match element.float() {
         Some(float) => (float.read)(bytes),
-        None => integer(element, bytes) as f64,
+        None => element.integer(bytes) as f64,
     }
-}
-
-/// An integer of any type.
-fn integer(element: ElementType, bytes: &[u8]) -> i128 {
-    let is_negative = element.is_signed() && bytes.last().is_some_and(|&byte| byte >= 0x80);
-    let mut wide = [if is_negative { 0xff } else { 0 }; 16];
-    wide[..bytes.len()].copy_from_slice(bytes);
-    i128::from_le_bytes(wide)
 }
 
 /// The array in another type, as the kernels convert it: integers wrap. Elements that are no numbers stay what they are.
@@ -612,7 +604,7 @@ pub(crate) fn converted(array: &[u8], from: ElementType, to: ElementType) -> Cow
         for (found, made) in array.chunks_exact(from.bytes()).zip(all.chunks_exact_mut(to.bytes())) {
             match to.float() {
                 Some(float) => (float.write)(read(found), made),
-                None => made.copy_from_slice(&integer(from, found).to_le_bytes()[..to.bytes()]),
+                None => made.copy_from_slice(&from.integer(found).to_le_bytes()[..to.bytes()]),
             }
         }
     });
@@ -735,7 +727,7 @@ fn sorted(workload: Workload, bits: Bits, input: &[u8]) -> Vec<u64> {
 /// The place of the element that is stored at each place: that of the segment which has it, or of the one that goes there.
 fn sources(told: Telling, element: ElementType, telling: &[u8]) -> Vec<u64> {
     let numbers: Vec<u64> =
-        telling.chunks_exact(element.bytes()).map(|number| integer(element, number) as u64).collect();
+        telling.chunks_exact(element.bytes()).map(|number| element.integer(number) as u64).collect();
     if told == Telling::Places {
         let mut sources = vec![0; numbers.len()];
         numbers.iter().zip(0..).for_each(|(&place, source)| sources[place as usize] = source);
@@ -826,7 +818,7 @@ fn run_lengths(array: &[u8], element: ElementType) -> Vec<u8> {
 fn borders(offsets: &[u8], element: ElementType, n: usize) -> Vec<u8> {
     let mut marks = vec![0; n];
     for offset in offsets.chunks_exact(element.bytes()) {
-        let begin = usize::try_from(integer(element, offset)).ok();
+        let begin = usize::try_from(element.integer(offset)).ok();
         if let Some(mark) = begin.and_then(|begin| marks.get_mut(begin)) {
             *mark = 1;
         }
@@ -1317,7 +1309,7 @@ mod tests {
             let u32s = ElementType::U32;
             let dataset = Dataset::random(Workload::new(kind, Operator::Sum, u32s, u32s, Some(segment)).unwrap(), n, 9);
             let Reference::Exact(found) = &dataset.reference else { panic!("integers are exact") };
-            let word = |array: &[u8], place: usize| integer(u32s, &array[4 * place..4 * place + 4]) as u32;
+            let word = |array: &[u8], place: usize| u32s.integer(&array[4 * place..4 * place + 4]) as u32;
             let order = dataset.order();
             for place in order.places() {
                 let before = order.before(place).map_or(0, |at| word(found, at));
@@ -1468,7 +1460,7 @@ mod tests {
         let lengths = |run: u64, n: u64, seed: u64| -> Vec<u64> {
             let telling = Dataset::random(of(run), n, seed).telling;
             let offsets: Vec<u64> =
-                telling.chunks_exact(4).map(|bytes| integer(ElementType::U32, bytes) as u64).collect();
+                telling.chunks_exact(4).map(|bytes| ElementType::U32.integer(bytes) as u64).collect();
             assert_eq!((offsets[0], offsets[offsets.len() - 1]), (0, n), "{run} {n}");
             offsets.windows(2).map(|pair| pair[1].checked_sub(pair[0]).expect("none falls")).collect()
         };

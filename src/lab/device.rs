@@ -52,7 +52,7 @@ pub enum DeviceError {
 
 impl From<CallError> for DeviceError {
     fn from(error: CallError) -> Self {
-        Self::Config(ConfigError::from(Box::new(error)))
+        Self::Config(error.into())
     }
 }
 

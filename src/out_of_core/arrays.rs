@@ -1,7 +1,7 @@
 //! Where chunks come from and where they go.
 
 use super::plan::{ChunkPlan, PlanError};
-use crate::element::ArrayElement;
+use crate::element::{ArrayElement, own_name};
 use std::fs::File;
 use std::io;
 use std::sync::{Mutex, PoisonError};
@@ -85,7 +85,7 @@ impl<'a> HostArrays<'a> {
             for ((name, (given, length)), (asked, bytes)) in names.into_iter().zip(given).zip(asked) {
                 let elements = plan.elements();
                 if given != asked {
-                    let [asked, given] = [asked, given].map(|name| name.trim_start_matches("::lookback::"));
+                    let [asked, given] = [asked, given].map(own_name);
                     let text =
                         format!("{defined}: the array '{name}' holds '{asked}', and it is given one of '{given}'");
                     return Err(PlanError::Arrays(text));

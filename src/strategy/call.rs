@@ -6,7 +6,7 @@ use super::plan::ScanRequest;
 use super::tuning::{Resolved, Tuning};
 use super::{Mode, ScanConfig, Strategy, StrategyChoice};
 use crate::abi;
-use crate::element::{ArrayElement, Axis, Defined, ElementType, Problem, Segments, Verb};
+use crate::element::{ArrayElement, Axis, Defined, ElementType, Problem, Segments, Verb, own_name};
 use crate::ranks::Hand;
 use bytemuck::Pod;
 
@@ -135,7 +135,7 @@ impl Prepared {
     /// What is launched, and where the user's arrays lie.
     pub fn placed(self) -> (ScanRequest, Addresses) {
         let Self { request, arrays } = self;
-        (request, Addresses { arrays, ..Addresses::between(arrays.inputs[0], arrays.outputs[0]) })
+        (request, Addresses::over(arrays))
     }
 }
 
@@ -596,7 +596,7 @@ impl Call {
             let (array, bytes) = (name.to_owned(), bytes as u64);
             if lent.element_bytes != bytes || lent.cuda_type != Some(cuda_type) {
                 let told =
-                    |name: &str, bytes| format!("'{}' of {bytes} bytes", name.trim_start_matches("::lookback::"));
+                    |name: &str, bytes| format!("'{}' of {bytes} bytes", own_name(name));
                 let defined = told(cuda_type, bytes);
                 let given = told(lent.cuda_type.unwrap_or_default(), lent.element_bytes);
                 return Err(CallError::ElementType { scan: self.scan(), array, defined, given });

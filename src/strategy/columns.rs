@@ -184,7 +184,6 @@ impl Planner {
         let tiles = columns.tiles();
         let mut step = self.step(kernel, config, Place::Input, Place::Output, columns.blocks());
         step.tiles = tiles;
-        step.helper_threads = kernel.helper_threads(config.composition, self.problem);
         // Blocks that stay draw tickets, even if none waits for another.
         if columns.tiles_down > 1 || kernel.is_persistent() {
             step.descriptors = tiles.saturating_mul(columns.strip_columns);

@@ -8,6 +8,9 @@ use crate::strategy::plan::{Place, Plan, Step};
 use crate::strategy::planner::scratch_bytes;
 use crate::strategy::ring::Ring;
 
+/// Bytes from the control block to what lies behind it in one piece of memory: so many that it has lines of its own.
+pub(crate) const CONTROL_BYTES: u64 = 256;
+
 /// Where a scan's arrays and its workspace lie in the memory of the device: addresses in bytes, 0 for none. Those of the
 /// CPU are exposed ones.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -104,6 +107,11 @@ impl Addresses {
         Self { input, output, ..Self::default() }
     }
 
+    /// Those of the arrays of what a user has defined, likewise.
+    pub fn over(arrays: Arrays) -> Self {
+        Self { arrays, ..Self::between(arrays.inputs[0], arrays.outputs[0]) }
+    }
+
     fn of(&self, place: Place) -> u64 {
         match place {
             Place::Input => self.input,
@@ -159,7 +167,7 @@ impl Step {
     /// The arguments that tell of other ranks.
     fn deal(&self, addresses: &Addresses) -> abi::lookback_deal {
         let Some(hand) = self.hand else { return abi::lookback_deal::default() };
-        let tile = u64::from(self.config.vt) * u64::from(self.config.block_threads);
+        let tile = self.config.tile_elements();
         abi::lookback_deal {
             mailboxes: pointer(addresses.mailboxes),
             ranks: hand.ranks() as u32,

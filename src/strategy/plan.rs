@@ -109,6 +109,28 @@ pub struct Plan {
     pub access_bytes: u32,
 }
 
+/// Whose descriptors a region of memory holds: what a launch reads there as a tag was written as one if all launches that use
+/// the region have descriptors of one layout and as many bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RegionKey {
+    /// How they are laid out.
+    pub layout: Descriptor,
+    /// Bytes of one.
+    pub descriptor_bytes: u64,
+}
+
+impl RegionKey {
+    /// Those of a plan.
+    pub const fn of(plan: &Plan) -> Self {
+        Self { layout: plan.layout, descriptor_bytes: plan.descriptor_bytes }
+    }
+
+    /// How many a region of at least so many has: a multiple of 4, so that the split layout's slots are aligned.
+    pub const fn capacity(needed: u64) -> u64 {
+        needed.next_multiple_of(4)
+    }
+}
+
 impl Plan {
     /// Whether its launches may begin while the one before drains, on GPUs that know such launches. Behind a kernel that does not let
     /// them, a user's for instance, they begin 0.25 µs later than ordinary ones (H200), so that a scan of one block or one cluster,

@@ -1,6 +1,7 @@
 //! Lays out the launches of a scan: which kernels, in which order, on which buffers.
 
 use super::config::access_width;
+use super::plan::RegionKey;
 use super::shape::{Blocks, Shape, Tiling};
 use super::{Alignment, Composition, ConfigError, Descriptor, Kernel, Mode, Pattern, TileOrder, suggestion};
 use crate::abi;
@@ -51,8 +52,6 @@ pub struct Step {
     pub lead: u32,
     /// Tile descriptors that the launch works with; 0 where it needs neither them nor the control block.
     pub descriptors: u64,
-    /// Threads of a block beside those that hold values.
-    pub helper_threads: u32,
     /// Which bits of keys a sort goes by, or this step of it.
     pub key_bits: Option<KeyBits>,
     /// Which tiles these are, where they are dealt to several ranks.
@@ -74,8 +73,8 @@ impl Step {
     }
 
     /// Threads of a block as it is launched.
-    pub const fn block_threads(&self) -> u32 {
-        self.config.block_threads + self.helper_threads
+    pub fn block_threads(&self) -> u32 {
+        self.kernel.block_threads(self.config.block_threads, self.config.composition, self.problem)
     }
 }
 
@@ -105,6 +104,11 @@ pub struct KernelConfig {
 }
 
 impl KernelConfig {
+    /// Elements of a tile.
+    pub const fn tile_elements(&self) -> u64 {
+        self.vt as u64 * self.block_threads as u64
+    }
+
     /// The configuration as the kernels read it on the CPU device. `stages` are the tiles that a block may hold at
     /// one time, where [`Kernel::is_persistent`] says that it takes several.
     pub fn to_abi(self, stages: u32) -> abi::lookback_config {
@@ -238,7 +242,6 @@ impl Planner {
             stride: 0,
             lead: 0,
             descriptors: 0,
-            helper_threads: 0,
             key_bits: None,
             hand: None,
             level: 0,
@@ -330,7 +333,7 @@ impl Planner {
         // Enough for a thread that few blocks look at the counts, and few enough that small arrays have many blocks.
         let vt = (vectors / (BLOCKS * u64::from(BLOCK_THREADS))).clamp(1, 8) as u32;
         let config = KernelConfig { vt, block_threads: BLOCK_THREADS, ..self.config.untiled() };
-        let blocks = vectors.div_ceil(u64::from(config.vt) * u64::from(config.block_threads));
+        let blocks = vectors.div_ceil(config.tile_elements());
         let expand = self.step(Kernel::ExpandCounts, config, Place::None, Place::Output, blocks);
         self.steps.push(Step { spine: counts, ..expand });
     }
@@ -368,7 +371,7 @@ impl Planner {
         let config = KernelConfig { vt: 1, block_threads: 256, mode: Mode::Inclusive, ..self.config.untiled() };
         let threads = u64::from(config.block_threads);
         // Whole tiles are read, in whole lines.
-        let tile = u64::from(self.config.vt) * u64::from(self.config.block_threads);
+        let tile = self.config.tile_elements();
         let lines = (u64::from(abi::LOOKBACK_LEADING_BITS) + self.n + tile).div_ceil(LINE_BITS) + 1;
         let bits = self.scratch(lines, abi::LOOKBACK_VECTOR_BYTES as usize);
         let clear = Step {
@@ -385,7 +388,7 @@ impl Planner {
 
     /// Blocks of a kernel whose threads take VT elements each, in no particular order.
     fn blocks_of_elements(&self) -> u64 {
-        self.n.div_ceil(u64::from(self.config.block_threads) * u64::from(self.config.vt))
+        self.n.div_ceil(self.config.tile_elements())
     }
 
     pub(super) fn sequential(&mut self) {
@@ -494,13 +497,13 @@ impl Planner {
     }
 
     fn tiles(&self, n: u64, lead: u32) -> u64 {
-        (n + u64::from(lead)).div_ceil(u64::from(self.config.block_threads) * u64::from(self.config.vt))
+        (n + u64::from(lead)).div_ceil(self.config.tile_elements())
     }
 
     /// Elements from a tile to the next one, where the strategy knows tiles of whole rows and the array is cut into such.
     fn whole_rows(&self, lead: u32) -> Option<u64> {
         let row = self.row.filter(|_| lead == 0 && self.shape.knows_whole_rows)?;
-        let tile = u64::from(self.config.vt) * u64::from(self.config.block_threads);
+        let tile = self.config.tile_elements();
         let width = access_width(self.config.vt, self.problem.access_bytes());
         // In what order elements are combined follows from where they lie in a tile of the usual size.
         let is_right = |&rows: &u64| rows == tile || !self.problem.is_reproducible();
@@ -592,8 +595,7 @@ impl Planner {
         let Some(kernel) = self.shape.kernel_of_deals.filter(|_| is_sequence) else {
             return Err(ConfigError::NotDealt { strategy, problem: self.problem.to_string() });
         };
-        let KernelConfig { vt, block_threads, .. } = self.config;
-        let (tile, chunk) = (u64::from(vt) * u64::from(block_threads), hand.deal().chunk());
+        let (tile, chunk) = (self.config.tile_elements(), hand.deal().chunk());
         if !chunk.is_multiple_of(tile) {
             return Err(ConfigError::Chunk { chunk, tile });
         }
@@ -605,8 +607,8 @@ impl Planner {
             (step.kernel, step.hand) = (kernel, Some(hand));
             // A rank without tiles meets the others all the same.
             step.grid_blocks = step.grid_blocks.max(1);
-            // Of all ranks, in two halves; slots of the split layout are aligned in both.
-            step.descriptors = 2 * hand.deal().n().div_ceil(tile).max(1).next_multiple_of(4);
+            // Of all ranks, in two halves.
+            step.descriptors = 2 * RegionKey::capacity(hand.deal().n().div_ceil(tile).max(1));
         }
         Ok(())
     }
@@ -635,7 +637,6 @@ impl Planner {
         } else if has_descriptors {
             step.descriptors = u64::from(copies) * (tiles + u64::from(gap));
         }
-        step.helper_threads = self.shape.helper_threads(config.composition, self.problem);
         self.steps.push(step);
     }
 }

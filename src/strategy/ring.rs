@@ -29,7 +29,7 @@ impl Ring {
     /// That of a kernel which has one ([`Kernel::has_ring`](crate::strategy::Kernel::has_ring)).
     pub fn of(key: KernelKey) -> Self {
         match key.0 {
-            Kernel::SortByDigit | Kernel::SortInBlock => Self::of_sort(key.1, (key.2.vt, key.2.block_threads)),
+            Kernel::SortByDigit | Kernel::SortInBlock => Self::of_sort(key.1, key.2),
             Kernel::Expand => Self::of_expansion(key.2),
             kernel if kernel.scans_columns() => Self::of_columns(key),
             _ => Self::of_tiles(key),
@@ -38,10 +38,10 @@ impl Ring {
 
     /// Kernels of `cuda/scan/radix_sort.cuh`: their one tile, of which the counts of the warps and one array at a time lie there,
     /// and a table of the digits.
-    fn of_sort(problem: Problem, (vt, block_threads): (u32, u32)) -> Self {
+    fn of_sort(problem: Problem, config: KernelConfig) -> Self {
         const DIGITS: u64 = abi::LOOKBACK_DIGITS as u64;
-        let warps = u64::from(block_threads / abi::LOOKBACK_WARP_LANES);
-        let elements = u64::from(vt) * u64::from(block_threads) * problem.access_bytes().max(2) as u64;
+        let warps = u64::from(config.block_threads / abi::LOOKBACK_WARP_LANES);
+        let elements = config.tile_elements() * problem.access_bytes().max(2) as u64;
         Self {
             stage_bytes: warps * DIGITS * 4 + elements,
             slack_bytes: 0,
@@ -52,11 +52,10 @@ impl Ring {
     }
 
     /// `expand` in `cuda/scan/expand.cuh`: a mark for each step of its one tile, one of each warp, and where the tile begins and ends.
-    fn of_expansion(KernelConfig { vt, block_threads, .. }: KernelConfig) -> Self {
+    fn of_expansion(config: KernelConfig) -> Self {
         const WARPS: u32 = abi::LOOKBACK_MAXIMUM_BLOCK_THREADS / abi::LOOKBACK_WARP_LANES;
-        let (stage_bytes, told_bytes) =
-            (u64::from(vt) * u64::from(block_threads) * 4, [0, u64::from(WARPS) * 4 + 2 * 8]);
-        Self { stage_bytes, slack_bytes: 0, told_bytes, most: 1 }
+        let told_bytes = [0, u64::from(WARPS) * 4 + 2 * 8];
+        Self { stage_bytes: config.tile_elements() * 4, slack_bytes: 0, told_bytes, most: 1 }
     }
 
     /// The tile of a sort where a multiprocessor has so much shared memory: as is wanted, values a thread and threads, or halved
@@ -88,7 +87,7 @@ impl Ring {
         let shares = if problem.defined().is_some() { 2 * u64::from(abi::LOOKBACK_ARRAYS_REDUCING_WARPS) } else { 4 };
         let values = (warps + shares + 1) * problem.state_bytes() as u64;
         Self {
-            stage_bytes: problem.stage_bytes(u64::from(config.vt) * u64::from(config.block_threads)),
+            stage_bytes: problem.stage_bytes(config.tile_elements()),
             slack_bytes: u64::from(abi::LOOKBACK_CACHE_LINE_BYTES - abi::LOOKBACK_VECTOR_BYTES),
             told_bytes: [values + INDEX_BYTES + BARRIERS * BARRIER_BYTES, 512 + warps * (ROW_BYTES + VALUE_BYTES)],
             most: abi::LOOKBACK_MAXIMUM_STAGES,
@@ -99,7 +98,7 @@ impl Ring {
     fn of_columns((_, problem, config): KernelKey) -> Self {
         const BARRIERS: u64 = 6;
         let width = staged_columns_of_thread(problem);
-        let elements = u64::from(config.vt) * u64::from(config.block_threads) * width;
+        let elements = config.tile_elements() * width;
         let part =
             |bytes: usize| (elements * bytes as u64 + u64::from(abi::LOOKBACK_VECTOR_BYTES)).next_multiple_of(LINE);
         let parts: u64 = problem.defined().map_or(0, |defined| defined.inputs().map(|(_, bytes)| part(bytes)).sum());

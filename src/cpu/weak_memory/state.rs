@@ -391,11 +391,6 @@ impl WeakMemory {
         self.arrays.clear();
     }
 
-    /// Everything from here on is drawn from `seed`.
-    pub fn reseed(&mut self, seed: u64) {
-        self.random = Pcg64Mcg::seed_from_u64(seed);
-    }
-
     /// The end of a launch, whether it succeeded or not: native memory holds the newest value of every
     /// location, and nothing is known of anybody any more, because whatever comes is ordered behind.
     pub fn finish_launch(&mut self) {

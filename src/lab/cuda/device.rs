@@ -184,10 +184,7 @@ impl CudaDevice {
         let output = if request.in_place { &gpu.input } else { &gpu.output };
         let kernels = recorder.map_or(&gpu.kernels, |recorder| &recorder.kernels);
         let (mut scan, places) = match loaded.arrays(request, gpu.input.address(), output.address())? {
-            Some(Prepared { request, arrays }) => {
-                let places = Addresses { arrays, ..Addresses::between(arrays.inputs[0], arrays.outputs[0]) };
-                (PreparedScan::new(&request, kernels)?, places)
-            }
+            Some(Prepared { request, arrays }) => (PreparedScan::new(&request, kernels)?, Addresses::over(arrays)),
             None => {
                 let places = Addresses::between(gpu.input.address(), output.address());
                 (PreparedScan::new(request, kernels)?, places)
@@ -220,7 +217,7 @@ impl CudaDevice {
         }
         let output = settings.keeps_output.then(|| run.output()).transpose()?;
         // The offsets were drawn right, whatever the kernels say.
-        check_findings(&gpu.workspace.take_findings()?).map_err(|error| ConfigError::from(Box::new(error)))?;
+        check_findings(&gpu.workspace.take_findings()?)?;
         // The kernel that does the scan proper is the last over the user's array.
         let resources = scan.kernels.last().map(|(kernel, _)| kernel.thread_resources()).transpose()?;
         Ok(Outcome {

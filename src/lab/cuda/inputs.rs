@@ -63,8 +63,7 @@ impl OtherInputs {
         output: u64,
     ) -> Result<Option<Prepared>, CudaError> {
         let inputs = self.all_addresses(dataset, request.input_offset, input);
-        let prepared = dataset.workload.prepare(request, &inputs, output);
-        Ok(prepared.map_err(|error| ConfigError::from(Box::new(error)))?)
+        Ok(dataset.workload.prepare(request, &inputs, output)?)
     }
 
     /// Writes what they hold where they lie, in stream order.

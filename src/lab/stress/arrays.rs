@@ -15,40 +15,32 @@ use crate::lab::workload::Workload;
 use crate::strategy::Descriptor;
 use crate::strategy::call::{Lent, check_findings};
 use crate::strategy::launch::{Addresses, Arrays};
-use crate::strategy::plan::{Plan, ScanRequest};
+use crate::strategy::plan::{Plan, RegionKey, ScanRequest};
 
 /// A control block and descriptors, kept by the kernels from launch to launch.
 pub(super) struct Workspace {
     pub control: Box<abi::lookback_control>,
     pub descriptors: AlignedBytes,
     pub capacity: u64,
-    layout: Descriptor,
-    /// Of each.
-    descriptor_bytes: u64,
+    key: RegionKey,
 }
 
 impl Workspace {
-    pub fn new(capacity: u64, layout: Descriptor, descriptor_bytes: u64) -> Self {
-        // The split layout asks for a multiple of 4.
-        let capacity = capacity.next_multiple_of(4);
-        let bytes = capacity * descriptor_bytes;
-        Self {
-            control: Box::default(),
-            descriptors: AlignedBytes::new(bytes as usize, 0),
-            capacity,
-            layout,
-            descriptor_bytes,
-        }
+    pub fn new(key: RegionKey, descriptors: u64) -> Self {
+        let capacity = RegionKey::capacity(descriptors);
+        let descriptors = AlignedBytes::new((capacity * key.descriptor_bytes) as usize, 0);
+        Self { control: Box::default(), descriptors, capacity, key }
     }
 
     /// Makes room for the descriptors of all these plans, as a host does: a workspace that has it is kept. Of a plan without any
     /// the layout says nothing.
     pub fn reserve<'a>(&mut self, plans: impl IntoIterator<Item = &'a Plan>) {
         let largest = plans.into_iter().max_by_key(|plan| plan.descriptors).filter(|plan| plan.descriptors > 0);
-        let Some(&Plan { descriptors, layout, descriptor_bytes, .. }) = largest else { return };
-        if self.capacity < descriptors || (self.layout, self.descriptor_bytes) != (layout, descriptor_bytes) {
+        let Some(plan) = largest else { return };
+        let key = RegionKey::of(plan);
+        if self.capacity < plan.descriptors || self.key != key {
             let control = std::mem::take(&mut self.control);
-            *self = Self { control, ..Self::new(descriptors, layout, descriptor_bytes) };
+            *self = Self { control, ..Self::new(key, plan.descriptors) };
         }
     }
 
@@ -159,11 +151,8 @@ impl Scan {
 
     /// Addresses, without those of a workspace.
     pub fn addresses(&mut self) -> Addresses {
-        Addresses {
-            arrays: self.given,
-            findings: (&raw mut *self.findings).expose_provenance() as u64,
-            ..Addresses::between(self.given.inputs[0], self.given.outputs[0])
-        }
+        let findings = (&raw mut *self.findings).expose_provenance() as u64;
+        Addresses { findings, ..Addresses::over(self.given) }
     }
 
     /// What a launch may touch of it.

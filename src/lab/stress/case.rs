@@ -3,7 +3,7 @@
 use super::draw::Draw;
 use super::scan_case::{
     CaseError, Fields, PLAIN, Usual, WIDE_BLOCKS, Words, check, draw_offset, draw_scan, in_drawn_segments, in_lines_of,
-    problems_of, strategies, takes, tile_elements, workloads,
+    problems_of, strategies, takes, workloads,
 };
 use super::workspace::WorkspaceStart;
 use crate::abi;
@@ -215,7 +215,7 @@ impl Case {
             // the others finds a prefix within two windows.
             request.config.tile_order = TileOrder::Static;
         }
-        let tile = tile_elements(&request);
+        let tile = request.config.tile_elements();
         let tiles = match () {
             () if is_longer => windows.cpu_tiles_of_more.0 + draw.below(windows.cpu_tiles_of_more.1),
             () if is_long => windows.cpu_tiles.0 + draw.below(windows.cpu_tiles.1),
@@ -394,7 +394,7 @@ impl Case {
 
     /// Tiles of the first launch, had the strategy any.
     pub fn tiles(&self) -> u64 {
-        self.request.n.div_ceil(tile_elements(&self.request)).max(1)
+        self.request.n.div_ceil(self.request.config.tile_elements()).max(1)
     }
 
     /// The same scan of so many elements, or as many as its rows and columns need.
@@ -424,14 +424,14 @@ impl Case {
             () if request.problem.axis().is_some() => {
                 Plan::new(&request).map_or(0, |plan| plan.steps.iter().map(|step| step.tiles).sum())
             }
-            () => n.div_ceil(tile_elements(&request)),
+            () => n.div_ceil(request.config.tile_elements()),
         }
     }
 
     /// Elements of a launch behind the first: most often of at least 8 tiles too.
     pub(super) fn later_size(&self, draw: &mut Draw) -> u64 {
         let n = self.request.n;
-        let fewest = (MINIMUM_TILES - 1) * tile_elements(&self.request);
+        let fewest = (MINIMUM_TILES - 1) * self.request.config.tile_elements();
         let below = if self.mutant.is_none() && draw.percent(75) { fewest.min(n - 1) } else { 0 };
         below + 1 + draw.below(n - below)
     }

@@ -15,7 +15,7 @@ use crate::file::reason;
 use crate::kernels::mutant::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT};
 use crate::lab::bounds::Array;
 use crate::lab::cpu_device::step_settings;
-use crate::strategy::plan::{Kernel, Plan, Step};
+use crate::strategy::plan::{Kernel, Plan, RegionKey, Step};
 
 /// Runs a case.
 ///
@@ -60,7 +60,7 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
     let layout = scan.plan.layout;
     // Room for more than is needed: a wrap must clear that too.
     let capacity = scan.plan.descriptors + draw.below(8);
-    let mut workspace = Workspace::new(capacity, layout, scan.plan.descriptor_bytes);
+    let mut workspace = Workspace::new(RegionKey::of(&scan.plan), capacity);
     workspace.control.completed_epochs = case.completed_epochs;
     let (shape, launches) = ((layout, workspace.capacity), u64::from(case.launches) * u64::from(scan.epochs().max(1)));
     let descriptors = workspace.descriptors.bytes_mut();

@@ -6,7 +6,6 @@ use super::case::Case;
 use super::draw::Draw;
 use super::launches::{Ended, OneScan, launch_all};
 use super::outcome::{Fault, Passed};
-use super::scan_case::tile_elements;
 use super::watched::Places;
 use super::workspace;
 use crate::abi;
@@ -33,7 +32,7 @@ struct Launch {
 
 /// Runs all launches of all ranks of a case, whose whole scan this is.
 pub(super) fn run(case: &Case, scan: &Scan, draw: &mut Draw) -> Result<Passed, Fault> {
-    let chunk = tile_elements(&case.request) * (1 + draw.below(3));
+    let chunk = case.request.config.tile_elements() * (1 + draw.below(3));
     let broken = |error: DeviceError| Fault::Execution { text: error.to_string() };
     let deal = Deal::new(scan.request.n, chunk).map_err(|error: RankError| broken(error.into()))?;
     let ranks = case.ranks as usize;
@@ -64,10 +63,8 @@ pub(super) fn run(case: &Case, scan: &Scan, draw: &mut Draw) -> Result<Passed, F
     let (mut scratch, mut ready) = (Scratch::new([]), Vec::new());
     for (number, launch) in launches.iter_mut().enumerate() {
         regions.extend(launch.arrays.iter_mut().map(HostArray::region));
-        let arrays = launch.prepared.arrays;
-        let between = Addresses { arrays, ..Addresses::between(arrays.inputs[0], arrays.outputs[0]) };
         let workspace = &mut workspaces[number % ranks];
-        let addresses = workspace.addresses(&table, between);
+        let addresses = workspace.addresses(&table, Addresses::over(launch.prepared.arrays));
         let places = Places {
             control: addresses.control as usize,
             descriptors: addresses.descriptors as usize,

@@ -195,11 +195,6 @@ pub(super) fn draw_offset(draw: &mut Draw, strategy: Strategy, element: ElementT
     draw.below(u64::from(places)) as u32 * element_bytes
 }
 
-/// Elements of a tile.
-pub(super) fn tile_elements(request: &ScanRequest) -> u64 {
-    u64::from(request.config.vt) * u64::from(request.config.block_threads)
-}
-
 /// What a text could ask for that no run can have.
 pub(super) fn check(workload: Workload, request: &ScanRequest, completed_epochs: u32) -> Result<(), CaseError> {
     let ScanRequest { input_offset, output_offset, in_place, .. } = *request;

@@ -6,7 +6,7 @@ use crate::kernels::mutant::{Kind, Mutant, Need, ONE_WORKSPACE};
 use crate::lab::stress::draw::Draw;
 use crate::lab::stress::scan_case::{
     CaseError, Fields, Usual, WIDE_BLOCKS, Words, check, draw_offset, draw_scan, in_drawn_segments, problems_of,
-    strategies, takes, tile_elements, workloads,
+    strategies, takes, workloads,
 };
 use crate::lab::stress::workspace::WorkspaceStart;
 use crate::lab::workload::{ProblemKind, Workload};
@@ -201,7 +201,7 @@ impl StressCase {
         }
         let mut sizes = draw_sizes(draw, workload, &request, needs(Need::Windows), needs(Need::Partial), is_small);
         let longest = sizes.iter().max().copied().unwrap_or(1);
-        (workload, request.n) = in_drawn_segments(draw, workload, longest, tile_elements(&request));
+        (workload, request.n) = in_drawn_segments(draw, workload, longest, request.config.tile_elements());
         request.problem = workload.problem(request.n);
         for size in &mut sizes {
             *size = if *size == longest { request.n } else { workload.resized(request.n, *size).1 };
@@ -261,7 +261,7 @@ impl StressCase {
         }
         self.delay_nanoseconds = draw.of(&[1_000, 3_000, 10_000, 50_000]);
         let rate = draw.of(&[64, 512, 4096, 32_768]);
-        let most_tiles = self.request.n / tile_elements(&self.request) + 1;
+        let most_tiles = self.request.n / self.request.config.tile_elements() + 1;
         let row = self.request.strategy.row();
         // Delays of blocks that do not wait for each other pass together.
         let parallel = most_tiles.min(match row.shape.blocks {
@@ -287,8 +287,7 @@ impl StressCase {
     pub(super) fn prepare(&self, n: u64, inputs: &[u64], output: u64) -> Result<(ScanRequest, Addresses), ConfigError> {
         let workload = self.workload_of(n);
         let request = ScanRequest { problem: workload.problem(n), n, ..self.request };
-        let prepared =
-            workload.prepare(&request, inputs, output).map_err(|error| ConfigError::from(Box::new(error)))?;
+        let prepared = workload.prepare(&request, inputs, output)?;
         Ok(prepared.map_or_else(|| (request, Addresses::between(inputs[0], output)), Prepared::placed))
     }
 
@@ -348,7 +347,7 @@ fn draw_sizes(
     partial: bool,
     is_small: bool,
 ) -> Vec<u64> {
-    let tile = tile_elements(request);
+    let tile = request.config.tile_elements();
     // A matrix may need more elements to have whole rows.
     let most_elements = if workload.is_plain() { MAXIMUM_ELEMENTS } else { MAXIMUM_ELEMENTS / 2 };
     let most = (most_elements / tile).saturating_sub(2).max(2);
@@ -525,7 +524,7 @@ mod tests {
                 let is_ordered = case.workload.operator().is_some_and(|operator| !operator.is_commutative());
                 assert!(!needs(Need::NonCommutative) || is_ordered || !case.workload.is_plain(), "{case}");
                 assert!(
-                    !needs(Need::Windows) || case.sizes.iter().all(|&n| n > 32 * tile_elements(&case.request)),
+                    !needs(Need::Windows) || case.sizes.iter().all(|&n| n > 32 * case.request.config.tile_elements()),
                     "{case}"
                 );
                 assert!(

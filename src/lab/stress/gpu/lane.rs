@@ -12,8 +12,8 @@ use crate::lab::cuda::graph::Graph;
 use crate::lab::cuda::harness::launch_words;
 use crate::lab::stress::draw::Draw;
 use crate::lab::stress::{ONE_WORKSPACE, RELAUNCH_AFTER_ABORT, workspace};
-use crate::strategy::launch::Addresses;
-use crate::strategy::plan::{KernelKey, Plan};
+use crate::strategy::launch::{Addresses, CONTROL_BYTES};
+use crate::strategy::plan::{KernelKey, Plan, RegionKey};
 use crate::strategy::{ConfigError, Descriptor, Mode};
 use cudarc::driver::sys::{self, CUfunction_attribute as FunctionAttribute};
 use cudarc::driver::{CudaFunction, CudaModule, CudaStream, DevicePtrMut, result};
@@ -23,8 +23,6 @@ use std::sync::Arc;
 
 /// Bytes around the output that nobody may write; a multiple of 16.
 const GUARD_BYTES: u64 = 64;
-/// Bytes from a workspace's start to its descriptors, as in `crate::cuda::workspace`.
-const CONTROL_BYTES: u64 = 256;
 /// Modules that a turn tells the next seed; no strategy has more kernels.
 const MODULES: usize = 6;
 /// Threads of the kernels in `cuda/stress.cu`.
@@ -235,13 +233,11 @@ impl Lane {
             Tally { run: 0, wrong_runs: 0, wrong_elements: 0, first_wrong: u64::MAX, finished_blocks: 0, is_wrong: 0 };
         tally.upload(0, bytemuck::bytes_of(&nothing), &stream)?;
         let largest = plans.iter().max_by_key(|plan| plan.descriptors);
-        let of_plan = |plan: &Plan| (plan.layout, plan.descriptors, plan.descriptor_bytes);
-        let (layout, capacity, descriptor_bytes) = largest.map_or((Descriptor::Packed64, 0, 0), of_plan);
-        let capacity = capacity.next_multiple_of(4);
+        let capacity = RegionKey::capacity(largest.map_or(0, |plan| plan.descriptors));
         let mut draw = Draw::for_purpose(case.seed, index);
         let workspace = match sharing {
-            None if capacity > 0 => {
-                let workspace = first_workspace(case, (layout, descriptor_bytes), capacity, &mut draw);
+            None if let Some(plan) = largest.filter(|_| capacity > 0) => {
+                let workspace = first_workspace(case, RegionKey::of(plan), capacity, &mut draw);
                 let buffer = memory.allocate(workspace.len() as u64, "a workspace under stress")?;
                 buffer.upload(0, &workspace, &stream)?;
                 Some(buffer)
@@ -569,7 +565,7 @@ pub(super) fn place_inputs(
 /// Control block and descriptors before the first launch.
 fn first_workspace(
     case: &StressCase,
-    (layout, descriptor_bytes): (Descriptor, u64),
+    RegionKey { layout, descriptor_bytes }: RegionKey,
     capacity: u64,
     draw: &mut Draw,
 ) -> Vec<u8> {
@@ -611,7 +607,7 @@ mod tests {
             let layout = case.request.config.descriptor.expect("drawn");
             let bytes = case.workload.element().bytes();
             let descriptor_bytes = Plan::descriptor_bytes(layout, bytes, bytes);
-            let bytes = first_workspace(&case, (layout, descriptor_bytes), 64, &mut Draw::new(index));
+            let bytes = first_workspace(&case, RegionKey { layout, descriptor_bytes }, 64, &mut Draw::new(index));
             let (control, descriptors) = bytes.split_at(CONTROL_BYTES as usize);
             let control: Vec<u32> = control[..16].chunks(4).map(bytemuck::pod_read_unaligned).collect();
             assert_eq!(control, [0, 0, case.completed_epochs, 0], "the control block is valid");
