@@ -105,6 +105,13 @@ mod kernels {
         extract(&text).unwrap_or_else(|error| panic!("{} {descriptor} {mutant}: {error}", kernel.name()))
     }
 
+    /// Whose value takes two words of 128 bits, a tag in each.
+    fn of_two_words(compiler: &Compiler, kernel: Kernel, tile_order: TileOrder, mutant: &str) -> Sequences {
+        let maps = Instance::new(ElementType::AffineMap, Operator::Affine).expect("maps are composed");
+        let text = ptx_of(compiler, kernel, maps, Descriptor::Packed128, tile_order, mutant);
+        extract(&text).unwrap_or_else(|error| panic!("{} of two words {mutant}: {error}", kernel.name()))
+    }
+
     const DESCRIPTORS: [Descriptor; 3] = [Descriptor::Packed64, Descriptor::Packed128, Descriptor::Split];
     const KERNELS: [(Kernel, Strategy); 4] = [
         (Kernel::Lookback, Strategy::Lookback),
@@ -148,6 +155,33 @@ mod kernels {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_value_of_two_words_is_all_there_or_waited_for() {
+        let Some(compiler) = compiler("a_value_of_two_words_is_all_there_or_waited_for") else { return };
+        for (kernel, _) in KERNELS {
+            for tile_order in [TileOrder::Ticket, TileOrder::Static] {
+                let found = of_two_words(&compiler, kernel, tile_order, "");
+                assert_eq!((found.layout, found.words()), (Layout::Packed128, 2));
+                let all = found.publishes.iter().map(|publish| &publish.steps).chain(&found.reads);
+                for steps in all.chain([&found.invalidate]) {
+                    let words: Vec<usize> = steps.iter().filter_map(|step| step.role.word()).collect();
+                    assert_eq!(words, [0, 1], "{steps:?}");
+                }
+                for tiles in 2..TILES {
+                    let report = check(&found, tiles);
+                    println!("{}", line(&format!("{} of two words, {tile_order}", kernel.name()), &report));
+                    assert_eq!(report.violation(), None, "{}", kernel.name());
+                    assert!(report.parts.iter().all(|part| part.statistics.consistent > 0), "{report:?}");
+                }
+            }
+            let found = of_two_words(&compiler, kernel, TileOrder::Ticket, "");
+            let one_cleared = edited(&found, |s| s.invalidate.truncate(1));
+            assert_eq!(check(&one_cleared, 3).violation().expect("a violation").0, Part::HandOver);
+            let fault = of_two_words(&compiler, kernel, TileOrder::Ticket, "packed_128_first_word_for_all");
+            assert_eq!(check(&fault, 3).violation().expect("a violation").0, Part::Composition, "{}", kernel.name());
         }
     }
 
@@ -252,7 +286,12 @@ mod kernels {
             assert_eq!(found.protocol, Protocol::CHAINED);
             assert_eq!(found.publishes.len(), 1);
             assert_eq!(found.publishes[0].status, Status::Prefix);
-            assert_eq!(found.publishes[0].steps[0].role, Role::Word { first: 0, halves: 2, elements: 1 });
+            assert_eq!(
+                found.publishes[0].steps[0].role,
+                Role::Word { word: 0, first: 0, halves: 2, elements: 1, is_asked: false }
+            );
+            let is_asked = |step: &Step| matches!(step.role, Role::Word { is_asked: true, .. });
+            assert!(found.reads.iter().flatten().all(is_asked), "{:?}", found.reads);
         }
         for descriptor in DESCRIPTORS {
             let found = sequences(&compiler, Kernel::OneWave, descriptor, "");
@@ -409,7 +448,7 @@ mod kernels {
             let word = steps.iter().position(is_tag).expect("a word");
             let whole = steps.remove(word);
             for half in order {
-                let role = Role::Word { first: half, halves: 1, elements: 1 };
+                let role = Role::Word { word: 0, first: half, halves: 1, elements: 1, is_asked: true };
                 steps.insert(word, Step { role, ..whole.clone() });
             }
         }
@@ -625,6 +664,23 @@ mod kernels {
                         assert!(report.complete && report.finished > 0, "{report:?}");
                     }
                 }
+            }
+        }
+
+        #[test]
+        fn a_value_of_two_words_is_all_there_or_waited_for_on_loom() {
+            let Some(compiler) = compiler("a_value_of_two_words_is_all_there_or_waited_for_on_loom") else { return };
+            for (kernel, _) in KERNELS {
+                let check = |mutant| {
+                    let found = of_two_words(&compiler, kernel, TileOrder::Ticket, mutant);
+                    let report = loom_model::check(&found, 3, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+                    println!("{} of two words {mutant}: {report:?}", kernel.name());
+                    report
+                };
+                let report = check("");
+                assert_eq!(report.violation, None);
+                assert!(report.complete && report.finished > 0, "{report:?}");
+                assert!(check("packed_128_first_word_for_all").violation.is_some(), "{}", kernel.name());
             }
         }
 

@@ -1,6 +1,6 @@
 //! What registers hold, followed back through the arithmetic of a kernel: sums of its parameters, and constant bits.
 
-use super::ptx::{Text, immediate, vector};
+use super::ptx::{Instruction, Text, immediate, vector};
 use std::collections::BTreeMap;
 
 impl Text {
@@ -83,6 +83,17 @@ impl Text {
             ("setp", true, _, 2) | ("setp", _, true, 1) => Some(true),
             _ => None,
         }
+    }
+
+    /// The load from which an operand is taken as it is or shifted, if one register after the other has one definition.
+    pub fn origin(&self, operand: &str, depth: u32) -> Option<&Instruction> {
+        let definition = self.definition(operand)?;
+        // Of a load by inline assembly a mov on the same line takes the word apart.
+        let is_load = |other: &&Instruction| other.line == definition.line && other.base() == "ld";
+        self.instructions.iter().find(is_load).or_else(|| match definition.base() {
+            "cvt" | "shr" | "mov" if depth < 32 => self.origin(definition.operands.get(1)?, depth + 1),
+            _ => None,
+        })
     }
 
     /// Two bits of an operand at a position, if they are a constant.

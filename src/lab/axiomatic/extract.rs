@@ -5,14 +5,15 @@
 //! …`). So a store belongs to `split::publish` because the compiler says so. Semantics, scope, width and vector are in
 //! the opcode; which half of a word, which slot and which counter is meant is in the address, followed back
 //! through the arithmetic to the kernel's parameters; the status that a `publish` announces is followed back to the
-//! constant. Nothing here knows what the orderings ought to be.
+//! constant, and what `descriptor_status` compares to the load whose tag it is. Nothing here knows what the orderings
+//! ought to be.
 
 use super::address::Sum;
 use super::ptx::{Instruction, Location, Text, immediate, vector};
 pub use super::reader::ExtractError;
 use super::reader::{Extraction, error, width};
 use super::sequences::{Counter, Layout, Protocol, Publish, Role, Sequences, Status, Step, StepKind};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Reads the protocol of a single-pass kernel, `lookback`, `chained`, `one_wave` or `lookahead` (for compute capability
 /// 9.0 and later, where its barriers are mbarriers), from its PTX.
@@ -41,6 +42,16 @@ struct Group<'a> {
     instructions: Vec<&'a Instruction>,
 }
 
+/// What is known of all descriptors before their steps are read.
+struct Known {
+    /// [`Extraction::slots`]
+    slots: Option<Vec<BTreeMap<String, i64>>>,
+    /// Bytes of a packed one.
+    bytes: i64,
+    /// [`Extraction::asked`]
+    asked: BTreeSet<usize>,
+}
+
 impl<'a> Extraction<'a> {
     fn run(&self) -> Result<Sequences, ExtractError> {
         let class = self.layout.name();
@@ -53,17 +64,21 @@ impl<'a> Extraction<'a> {
         if reads.is_empty() {
             return Err(ExtractError::Missing { what: "load in read" });
         }
-        let slots = self.slots(&publishes, &reads);
+        let known = Known {
+            slots: self.slots(&publishes, &reads),
+            bytes: self.descriptor_bytes(&publishes[0]),
+            asked: self.asked(),
+        };
         let mut found = Vec::new();
         for (index, group) in publishes.iter().enumerate() {
             let default = self.protocol.default_status(index, publishes.len());
             let status = self.status(group)?.unwrap_or(default);
-            let steps = self.descriptor_steps(group, Some(status), slots.as_deref())?;
+            let steps = self.descriptor_steps(group, Some(status), &known)?;
             found.push(Publish { status, steps });
         }
         let mut read_steps: Vec<Vec<Step>> = Vec::new();
         for group in &reads {
-            let steps = without_repetitions(self.descriptor_steps(group, None, slots.as_deref())?);
+            let steps = without_repetitions(self.descriptor_steps(group, None, &known)?);
             let same = |other: &Vec<Step>| {
                 other.len() == steps.len() && other.iter().zip(&steps).all(|(one, other)| is_same_step(one, other))
             };
@@ -71,16 +86,21 @@ impl<'a> Extraction<'a> {
                 read_steps.push(steps);
             }
         }
-        // A read whose value nobody uses has lost its load of the value: it decides nothing.
-        let has_value = |steps: &Vec<Step>| steps.iter().any(|step| matches!(step.role, Role::Value { .. }));
-        if self.layout == Layout::Split && read_steps.iter().any(has_value) {
-            read_steps.retain(has_value);
+        let words = usize::try_from(known.bytes / (2 * self.layout.half_bytes())).unwrap_or(1);
+        // A read whose value nobody uses has lost its load of the value: it decides nothing. One that shares the load of a later
+        // word with another read, where the compiler let both go on in the same place, is that other one.
+        let is_whole = |steps: &Vec<Step>| match self.layout {
+            Layout::Split => steps.iter().any(|step| matches!(step.role, Role::Value { .. })),
+            _ => (0..words).all(|word| steps.iter().any(|step| step.role.word() == Some(word))),
+        };
+        if read_steps.iter().any(is_whole) {
+            read_steps.retain(is_whole);
         }
         // An unrolled loop has the sequence several times; one clears one descriptor.
         let invalidate = match invalidates.first() {
             Some(group) => {
-                let mut steps = self.descriptor_steps(group, None, slots.as_deref())?;
-                steps.truncate(1);
+                let mut steps = self.descriptor_steps(group, None, &known)?;
+                steps.truncate(words);
                 steps
             }
             None => Vec::new(),
@@ -246,28 +266,42 @@ impl<'a> Extraction<'a> {
         self.text.bits(high, 0, 0)
     }
 
+    /// The constant parts of the addresses of a group.
+    fn offsets(&self, group: &Group<'_>) -> impl Iterator<Item = i64> {
+        group.instructions.iter().filter_map(|instruction| self.address(instruction).first().map(|sum| sum.constant))
+    }
+
+    /// Bytes of a packed descriptor: of as many whole words as a publish touches.
+    fn descriptor_bytes(&self, publish: &Group<'_>) -> i64 {
+        let word = 2 * self.layout.half_bytes();
+        let (lowest, highest) = (self.offsets(publish).min().unwrap_or(0), self.offsets(publish).max().unwrap_or(0));
+        word * ((highest - lowest) / word + 1)
+    }
+
+    /// The lines of the loads whose tags `descriptor_status` compares.
+    fn asked(&self) -> BTreeSet<usize> {
+        let compares = |i: &&Instruction| i.frame(&["lookback", "descriptor_status"]).is_some() && i.base() == "setp";
+        let compared = self.text.instructions.iter().filter(compares).flat_map(|i| i.operands.iter().skip(1));
+        compared.filter_map(|operand| self.text.origin(operand, 0)).map(|load| load.line).collect()
+    }
+
     fn descriptor_steps(
         &self,
         group: &Group<'_>,
         status: Option<Status>,
-        slots: Option<&[BTreeMap<String, i64>]>,
+        known: &Known,
     ) -> Result<Vec<Step>, ExtractError> {
-        // Addresses within a word count from the lowest one of the group.
-        let lowest = group
-            .instructions
-            .iter()
-            .filter_map(|instruction| self.address(instruction).first().map(|sum| sum.constant))
-            .min()
-            .unwrap_or(0);
+        // Addresses within a descriptor count from the lowest one of the group.
+        let lowest = self.offsets(group).min().unwrap_or(0);
         group
             .instructions
             .iter()
             .map(|instruction| {
                 let role = match instruction.base() {
                     "fence" | "membar" | "bar" | "barrier" => Role::Nothing,
-                    _ if is_payload(instruction) => self.value_role(instruction, status, slots),
+                    _ if is_payload(instruction) => self.value_role(instruction, status, known.slots.as_deref()),
                     _ if self.layout == Layout::Split => Role::Tag,
-                    _ => self.word_role(instruction, lowest)?,
+                    _ => self.word_role(instruction, lowest, known)?,
                 };
                 self.step(instruction, role)
             })
@@ -294,21 +328,24 @@ impl<'a> Extraction<'a> {
         }
     }
 
-    fn word_role(&self, instruction: &Instruction, lowest: i64) -> Result<Role, ExtractError> {
+    fn word_role(&self, instruction: &Instruction, lowest: i64, known: &Known) -> Result<Role, ExtractError> {
         let half = self.layout.half_bytes();
         let (bytes, elements) = width(instruction)?;
         let total = i64::from(bytes) * i64::from(elements);
-        let offset = match self.address(instruction).as_slice() {
-            [sum] => (sum.constant - lowest).rem_euclid(2 * half),
+        let within = match self.address(instruction).as_slice() {
+            [sum] => (sum.constant - lowest).rem_euclid(known.bytes),
             _ => return Err(error(instruction, "the address within the descriptor is not understood")),
         };
+        let (word, offset) = (within / (2 * half), within % (2 * half));
         if total % half != 0 || offset % half != 0 || offset + total > 2 * half || total == 0 {
             return Err(error(instruction, "the width does not fit the descriptor's halves"));
         }
         Ok(Role::Word {
+            word: u8::try_from(word).map_err(|_| error(instruction, "the descriptor has too many words"))?,
             first: u8::try_from(offset / half).unwrap_or(0),
             halves: u8::try_from(total / half).unwrap_or(2),
             elements: u8::try_from(elements).unwrap_or(1),
+            is_asked: known.asked.contains(&instruction.line),
         })
     }
 
@@ -345,6 +382,8 @@ fn is_same_step(one: &Step, other: &Step) -> bool {
 
 /// A loop that the compiler unrolled has its steps several times: once is what it does for one descriptor.
 fn without_repetitions(mut steps: Vec<Step>) -> Vec<Step> {
+    // A word's load that the compiler put into both arms of a branch is one load, too.
+    steps.dedup_by(|step, before| matches!(step.role, Role::Word { .. }) && is_same_step(step, before));
     let repeats = |period: usize| {
         steps.len().is_multiple_of(period) && steps.iter().zip(&steps[period..]).all(|(a, b)| is_same_step(a, b))
     };

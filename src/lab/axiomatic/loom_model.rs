@@ -4,7 +4,8 @@
 //! The orderings are those of the [`Sequences`] that a kernel's PTX has. A tile is one thread and reads its window lane
 //! by lane; a wait that would go on ends the tile instead, or the model would not end. Payloads are cells that
 //! loom watches for races, packed words are one atomic (their value and tag fit into 64 bits here, whatever the
-//! width), a word that is stored or loaded in parts is an atomic a half. C11 has no scopes: an access or a fence of
+//! width), of several words each has the value that it is a part of, and a word that is stored or loaded in parts is an
+//! atomic a half. C11 has no scopes: an access or a fence of
 //! block scope orders nothing between the blocks, and a strong access of that scope counts as a plain one, so it
 //! races. In the end of a launch every access to a descriptor must happen before its clean-up.
 //!
@@ -197,8 +198,8 @@ const TAG_BITS: u32 = 2;
 
 /// One descriptor.
 enum Descriptor {
-    Word(Location),
-    Halves([Location; 2]),
+    Words(Vec<Location>),
+    Halves(Vec<[Location; 2]>),
     Split { tag: Location, slots: Vec<UnsafeCell<u64>> },
 }
 
@@ -222,18 +223,15 @@ fn order(step: &Step) {
 
 impl Launch {
     fn new(sequences: &Sequences, tiles: usize) -> Self {
-        let steps = || sequences.publishes.iter().map(|publish| &publish.steps).chain(&sequences.reads).flatten();
-        let is_torn = steps().any(|step| match step.role {
-            Role::Word { halves, elements, .. } => halves < 2 || elements > 1,
-            _ => false,
-        });
         let descriptors = (0..tiles).map(|_| match sequences.layout {
             Layout::Split => Descriptor::Split {
                 tag: Location::new(0),
                 slots: (0..sequences.slots()).map(|_| UnsafeCell::new(POISON)).collect(),
             },
-            _ if is_torn => Descriptor::Halves([Location::new(POISON), Location::new(0)]),
-            _ => Descriptor::Word(Location::new(0)),
+            _ if sequences.is_torn() => {
+                Descriptor::Halves((0..sequences.words()).map(|_| [Location::new(POISON), Location::new(0)]).collect())
+            }
+            _ => Descriptor::Words((0..sequences.words()).map(|_| Location::new(0)).collect()),
         });
         Self { descriptors: descriptors.collect(), finished: AtomicU64::new(0) }
     }
@@ -246,10 +244,12 @@ impl Launch {
         };
         for step in steps {
             match (&self.descriptors[tile], step.role) {
-                (Descriptor::Word(word), Role::Word { .. }) => put(word, step, value << TAG_BITS | tag),
-                (Descriptor::Halves(halves), Role::Word { first, halves: count, .. }) => {
-                    for half in first..first + count {
-                        put(&halves[usize::from(half)], step, if half == 0 { value } else { tag });
+                (Descriptor::Words(words), Role::Word { word, .. }) => {
+                    put(&words[usize::from(word)], step, value << TAG_BITS | tag);
+                }
+                (Descriptor::Halves(words), Role::Word { word, first, halves, .. }) => {
+                    for half in first..first + halves {
+                        put(&words[usize::from(word)][usize::from(half)], step, if half == 0 { value } else { tag });
                     }
                 }
                 (Descriptor::Split { tag: location, .. }, Role::Tag) => put(location, step, tag),
@@ -265,29 +265,31 @@ impl Launch {
 
     /// The status and the value, or nothing if the tile would have to wait.
     fn read(&self, sequences: &Sequences, steps: &[Step], tile: usize) -> Option<(Status, u64)> {
-        let mut status = None;
-        let mut value = POISON;
+        let mut statuses = Vec::new();
+        let mut parts = Vec::new();
         let mut loaded: Vec<(usize, u64)> = Vec::new();
         for step in steps {
             match (&self.descriptors[tile], step.role) {
-                (Descriptor::Word(word), Role::Word { .. }) => {
-                    let found = word.load(step);
-                    status = Some(Status::of_tag(found & 3)?);
-                    value = found >> TAG_BITS;
+                (Descriptor::Words(words), Role::Word { word, is_asked, .. }) => {
+                    let found = words[usize::from(word)].load(step);
+                    if is_asked {
+                        statuses.push(Status::of_tag(found & 3)?);
+                    }
+                    parts.push(found >> TAG_BITS);
                 }
-                (Descriptor::Halves(halves), Role::Word { first, halves: count, .. }) => {
-                    for half in first..first + count {
-                        let found = halves[usize::from(half)].load(step);
+                (Descriptor::Halves(words), Role::Word { word, first, halves, is_asked, .. }) => {
+                    for half in first..first + halves {
+                        let found = words[usize::from(word)][usize::from(half)].load(step);
                         if half == 0 {
-                            value = found;
-                        } else {
-                            status = Some(Status::of_tag(found)?);
+                            parts.push(found);
+                        } else if is_asked {
+                            statuses.push(Status::of_tag(found)?);
                         }
                     }
                 }
-                (Descriptor::Split { tag, .. }, Role::Tag) => status = Some(Status::of_tag(tag.load(step))?),
+                (Descriptor::Split { tag, .. }, Role::Tag) => statuses.push(Status::of_tag(tag.load(step))?),
                 (Descriptor::Split { slots, .. }, role @ Role::Value { .. }) => {
-                    let Some(slot) = role.slot(status) else { continue };
+                    let Some(slot) = role.slot(statuses.last().copied()) else { continue };
                     // SAFETY: loom has just checked that no write of the cell is concurrent.
                     let found = slots[slot].with(|place| unsafe { *place });
                     loaded.push((slot, found));
@@ -295,13 +297,19 @@ impl Launch {
                 _ => order(step),
             }
         }
-        let status = status?;
-        if sequences.layout == Layout::Split {
-            let wanted = sequences.slot_of(status);
-            value =
-                loaded.iter().find(|(slot, _)| *slot == wanted).or(loaded.last()).map_or(POISON, |(_, value)| *value);
+        if statuses.iter().any(|status| *status != statuses[0]) {
+            return None;
         }
-        Some((status, value))
+        if sequences.layout == Layout::Split {
+            let &status = statuses.first()?;
+            let wanted = sequences.slot_of(status);
+            let found = loaded.iter().find(|(slot, _)| *slot == wanted).or(loaded.last());
+            return Some((status, found.map_or(POISON, |(_, value)| *value)));
+        }
+        // What nobody asks for is believed at once; of parts of different values nothing is made.
+        let status = statuses.first().or(sequences.protocol.statuses.first()).copied()?;
+        let value = parts.first().copied().filter(|value| parts.iter().all(|other| other == value));
+        Some((status, value.unwrap_or(POISON)))
     }
 
     /// What the block of a tile does. Whether it got to its end.

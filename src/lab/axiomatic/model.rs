@@ -102,7 +102,7 @@ pub(super) enum Meaning {
 /// The memory of one tile's descriptor.
 #[derive(Debug, Clone)]
 pub(super) enum Descriptor {
-    Packed(Object),
+    Packed(Vec<Object>),
     Split { tag: Object, slots: Vec<Object> },
 }
 
@@ -153,9 +153,11 @@ impl<'a> Model<'a> {
             let value = (POISON, Meaning::Value);
             let tag = (INVALID, Meaning::Tag);
             let descriptor = match self.sequences.layout {
-                Layout::Packed64 | Layout::Packed128 => {
-                    Descriptor::Packed(self.object(format!("word of tile {tile}"), &[value, tag]))
-                }
+                Layout::Packed64 | Layout::Packed128 => Descriptor::Packed(
+                    (0..self.sequences.words())
+                        .map(|word| self.object(format!("word {word} of tile {tile}"), &[value, tag]))
+                        .collect(),
+                ),
                 Layout::Split => Descriptor::Split {
                     tag: self.object(format!("tag of tile {tile}"), &[tag]),
                     slots: (0..self.sequences.slots())
@@ -198,10 +200,11 @@ impl<'a> Model<'a> {
         steps
             .iter()
             .filter_map(|step| match (&self.descriptors[tile], step.role) {
-                (Descriptor::Packed(object), Role::Word { first, halves, elements }) => {
+                // Each word has a part of the value: here what the whole value is.
+                (Descriptor::Packed(words), Role::Word { word, first, halves, elements, .. }) => {
                     let both = [value, &tag];
                     let values = &both[usize::from(first)..usize::from(first + halves).min(2)];
-                    Some(make(step, *object, first, halves, elements, values))
+                    Some(make(step, *words.get(usize::from(word))?, first, halves, elements, values))
                 }
                 (Descriptor::Split { tag: object, .. }, Role::Tag) => Some(make(step, *object, 0, 1, 1, &[&tag])),
                 (Descriptor::Split { slots, .. }, role @ Role::Value { .. }) => {
@@ -215,6 +218,12 @@ impl<'a> Model<'a> {
     /// A read that nobody waits for: of any status, and of the value only if there is one.
     fn glance(&mut self, steps: &[Step], tile: usize) -> Vec<Statement> {
         let read = |model: &mut Self, status| model.read(steps, tile, status).0;
+        if let Descriptor::Packed(_) = self.descriptors[tile] {
+            // Value and tag come together.
+            let mut statements = read(self, Status::Aggregate);
+            statements.retain(|statement| !matches!(statement, Statement::Await(_)));
+            return statements;
+        }
         let (aggregate, prefix) = (read(self, Status::Aggregate), read(self, Status::Prefix));
         // Both are the same up to where the one that came with a status waits for it.
         let Some(asked) = aggregate.iter().position(|statement| matches!(statement, Statement::Await(_))) else {
@@ -242,6 +251,7 @@ impl<'a> Model<'a> {
     pub fn read(&mut self, steps: &[Step], tile: usize, status: Status) -> (Vec<Statement>, Expression) {
         let mut statements = Vec::new();
         let mut value = Expression::Constant(POISON);
+        let mut is_first_part = true;
         let descriptor = self.descriptors[tile].clone();
         let wanted = self.sequences.slot_of(status);
         for step in steps {
@@ -250,13 +260,15 @@ impl<'a> Model<'a> {
                 statements.push(Statement::Load { access, into, address: Vec::new(), label: label.clone() });
             };
             let tag = match (&descriptor, step.role) {
-                (Descriptor::Packed(object), Role::Word { first, halves, elements }) => {
+                (Descriptor::Packed(words), Role::Word { word, first, halves, elements, is_asked }) => {
                     let into: Vec<Register> = (0..halves).map(|_| self.program.register()).collect();
-                    load(Self::access(step, *object, first, halves, elements), into.clone());
+                    load(Self::access(step, words[usize::from(word)], first, halves, elements), into.clone());
                     if first == 0 {
-                        value = Expression::Register(into[0]);
+                        let part = Expression::Register(into[0]);
+                        value = if is_first_part { part } else { value.same(part) };
+                        is_first_part = false;
                     }
-                    if first + halves == 2 { into.last().copied() } else { None }
+                    if is_asked && first + halves == 2 { into.last().copied() } else { None }
                 }
                 (Descriptor::Split { tag, .. }, Role::Tag) => {
                     let register = self.program.register();
@@ -392,14 +404,15 @@ impl<'a> Model<'a> {
     /// That a thread's clean-up comes behind all other accesses to the descriptors.
     pub fn require_cleared(&mut self, thread: usize) {
         for (tile, descriptor) in self.descriptors.iter().enumerate() {
-            let object = match descriptor {
-                Descriptor::Packed(object) => *object,
-                Descriptor::Split { tag, .. } => *tag,
+            let first_cell = |object: &Object| self.program.first_cell(*object);
+            let tags: Vec<usize> = match descriptor {
+                Descriptor::Packed(words) => words.iter().map(|word| first_cell(word) + 1).collect(),
+                Descriptor::Split { tag, .. } => vec![first_cell(tag)],
             };
-            let first = self.program.first_cell(object);
-            let cell = if self.sequences.layout == Layout::Split { first } else { first + 1 };
-            let what = format!("the descriptor of tile {tile}");
-            self.requirements.push(Requirement::ClearedBy { cell, thread, what });
+            self.requirements.extend(tags.into_iter().map(|cell| {
+                let what = format!("the descriptor of tile {tile}");
+                Requirement::ClearedBy { cell, thread, what }
+            }));
         }
     }
 

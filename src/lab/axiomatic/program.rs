@@ -106,6 +106,8 @@ pub enum Expression {
     Concatenate(Box<Expression>, Box<Expression>),
     /// 1 or 0.
     Equal(Box<Expression>, Box<Expression>),
+    /// What both are; poison if they differ.
+    Same(Box<Expression>, Box<Expression>),
     /// 1 if both are not 0.
     And(Box<Expression>, Box<Expression>),
 }
@@ -121,6 +123,11 @@ impl Expression {
         Self::Concatenate(Box::new(self), Box::new(right))
     }
 
+    /// What both are, parts of one value.
+    pub fn same(self, right: Self) -> Self {
+        Self::Same(Box::new(self), Box::new(right))
+    }
+
     /// Both are not 0.
     pub fn and(self, right: Self) -> Self {
         Self::And(Box::new(self), Box::new(right))
@@ -134,6 +141,10 @@ impl Expression {
             Self::Add(left, right) => left.evaluate(register)?.wrapping_add(right.evaluate(register)?),
             Self::Concatenate(left, right) => concatenate(left.evaluate(register)?, right.evaluate(register)?),
             Self::Equal(left, right) => u64::from(left.evaluate(register)? == right.evaluate(register)?),
+            Self::Same(left, right) => {
+                let (left, right) = (left.evaluate(register)?, right.evaluate(register)?);
+                if left == right { left } else { POISON }
+            }
             Self::And(left, right) => match left.evaluate(register) {
                 Some(0) => 0,
                 left => {
@@ -152,6 +163,7 @@ impl Expression {
             Self::Add(left, right)
             | Self::Concatenate(left, right)
             | Self::Equal(left, right)
+            | Self::Same(left, right)
             | Self::And(left, right) => {
                 left.registers(into);
                 right.registers(into);

@@ -23,6 +23,8 @@ struct Places {
     /// By [`RingBarrier`].
     barriers: Vec<i64>,
     stages: i64,
+    /// Bytes of a value: of all that the finder stores, the prefix of a tile.
+    value_bytes: i64,
 }
 
 impl Places {
@@ -48,12 +50,16 @@ impl Places {
         if barriers.len() != RingBarrier::ALL.len() || !is_dense || bytes < WORD_BYTES {
             return Err(missing);
         }
-        Ok((Self { symbol, barriers, stages: bytes / WORD_BYTES }, expected))
+        let stores =
+            |i: &&Instruction| i.frame(&["scan", "find_prefixes"]).is_some() && i.base() == "st" && i.has("shared");
+        let (bytes_of_element, elements) = all.iter().find(stores).map_or(Ok((0, 0)), width)?;
+        let value_bytes = i64::from(bytes_of_element * elements);
+        Ok((Self { symbol, barriers, stages: bytes / WORD_BYTES, value_bytes }, expected))
     }
 
     /// What a place in the ring is of. Values lie before the indices of tiles and these before the barriers
-    /// (`lookahead_ring`); `bytes` is what the access takes of a value.
-    fn role(&self, at: i64, bytes: i64) -> Option<Role> {
+    /// (`lookahead_ring`).
+    fn role(&self, at: i64) -> Option<Role> {
         let size = self.stages * WORD_BYTES;
         if let Some(index) = self.barriers.iter().position(|&first| (first..first + size).contains(&at)) {
             return Some(Role::Phase(RingBarrier::ALL[index]));
@@ -67,7 +73,7 @@ impl Places {
             (RingArray::ShareTotal, reducers),
         ];
         for (array, of_stage) in values {
-            begin -= self.stages * of_stage * bytes;
+            begin -= self.stages * of_stage * self.value_bytes;
             if at >= begin {
                 return Some(Role::Ring(array));
             }
@@ -195,11 +201,10 @@ impl Reader<'_> {
             }
             _ => return None,
         }
-        let bytes = width(instruction).map_or(WORD_BYTES, |(bytes, _)| bytes.into());
         if let Some((Some(symbol), at)) = place(self.extraction.text, instruction)
             && symbol == self.places.symbol
         {
-            return self.places.role(at, bytes);
+            return self.places.role(at);
         }
         let of_tile = ["reduce_vector", "fetch_elements", "fill_elements", "fill_lines"];
         let touches_elements = of_tile.iter().any(|name| instruction.frame(&["scan", name]).is_some())

@@ -49,7 +49,7 @@ impl Protocol {
 pub enum Layout {
     /// Value and tag in one 64-bit word.
     Packed64,
-    /// Value and tag in one 128-bit word.
+    /// Value and tag in one 128-bit word; or parts of the value in several, the tag in each.
     Packed128,
     /// A tag, and slots for values.
     Split,
@@ -166,9 +166,9 @@ pub enum Role {
     /// A value of a split descriptor: the slot that is meant under an aggregate's status, and under a prefix's. Slots
     /// are numbered as the publishes write them.
     Value { aggregate: usize, prefix: usize },
-    /// So many halves of a packed descriptor from the first on, of which 0 is the value and 1 the tag; `elements` is
-    /// 2 if they are the elements of a vector access.
-    Word { first: u8, halves: u8, elements: u8 },
+    /// So many halves of a word of a packed descriptor from the first on, of which 0 is the value and 1 the tag; `elements`
+    /// is 2 if they are the elements of a vector access. Of a load `is_asked` says whether the tag is compared.
+    Word { word: u8, first: u8, halves: u8, elements: u8, is_asked: bool },
     /// A counter.
     Counter(Counter),
     /// What one thread of a block hands to the others in shared memory.
@@ -182,6 +182,11 @@ pub enum Role {
 }
 
 impl Role {
+    /// The number of the word of a packed descriptor.
+    pub fn word(self) -> Option<usize> {
+        if let Self::Word { word, .. } = self { Some(word.into()) } else { None }
+    }
+
     /// The slot that is meant under a status; under no status, that of a prefix.
     pub(super) fn slot(self, status: Option<Status>) -> Option<usize> {
         match self {
@@ -241,7 +246,8 @@ impl fmt::Display for Step {
             Role::Value { aggregate, prefix } if aggregate == prefix => format!(" slot {aggregate}"),
             Role::Value { .. } => String::from(" slot of the status"),
             Role::Word { first, halves: 1, .. } => String::from(if first == 0 { " value half" } else { " tag half" }),
-            Role::Word { .. } => String::from(" word"),
+            Role::Word { word: 0, .. } => String::from(" word"),
+            Role::Word { word, .. } => format!(" word {word}"),
             Role::Counter(counter) => format!(" {counter}"),
             Role::Shared => String::from(" shared"),
             Role::Phase(barrier) => format!(" {barrier}"),
@@ -313,15 +319,30 @@ impl Sequences {
         self.publishes.iter().find(|publish| publish.status == status).map(|publish| publish.steps.as_slice())
     }
 
+    fn steps_of_descriptors(&self) -> impl Iterator<Item = &Step> {
+        self.publishes.iter().map(|publish| &publish.steps).chain(&self.reads).flatten()
+    }
+
     /// How many slots for values the steps speak of.
     pub(super) fn slots(&self) -> usize {
-        let publishes = self.publishes.iter().map(|publish| &publish.steps);
-        let steps = publishes.chain(&self.reads).flatten();
-        let highest = steps.filter_map(|step| match step.role {
+        let highest = self.steps_of_descriptors().filter_map(|step| match step.role {
             Role::Value { aggregate, prefix } => Some(aggregate.max(prefix) + 1),
             _ => None,
         });
         highest.max().unwrap_or(0)
+    }
+
+    /// How many words a packed descriptor has.
+    pub fn words(&self) -> usize {
+        self.steps_of_descriptors().filter_map(|step| step.role.word()).max().map_or(0, |highest| highest + 1)
+    }
+
+    /// Whether a word of a packed descriptor is stored or loaded in parts.
+    pub(super) fn is_torn(&self) -> bool {
+        self.steps_of_descriptors().any(|step| match step.role {
+            Role::Word { halves, elements, .. } => halves < 2 || elements > 1,
+            _ => false,
+        })
     }
 
     /// The slot that a publish with that status writes.

@@ -30,8 +30,19 @@ const HOPPER: Architecture = Architecture { major: 9, minor: 0 };
 pub(super) struct OnModel {
     model: Model,
     compiler: Compiler,
-    plain: HashMap<(Strategy, Descriptor), Sequences>,
+    plain: HashMap<Place, Sequences>,
 }
+
+/// Where the protocol is read: strategy, layout, and the type whose size says how many words a descriptor has.
+type Place = (Strategy, Descriptor, ElementType);
+
+/// The layouts, each with a value that it is meant for; 128-bit words with one that takes two of them, too.
+const LAYOUTS: [(Descriptor, ElementType); 4] = [
+    (Descriptor::Packed64, ElementType::U32),
+    (Descriptor::Packed128, ElementType::U64),
+    (Descriptor::Split, ElementType::U32),
+    (Descriptor::Packed128, ElementType::AffineMap),
+];
 
 impl OnModel {
     pub(super) fn new(model: Model) -> Result<Self, String> {
@@ -42,7 +53,7 @@ impl OnModel {
     /// What the protocol's accesses are in the kernel of a strategy.
     fn sequences(
         &self,
-        (strategy, descriptor): (Strategy, Descriptor),
+        (strategy, descriptor, element): Place,
         mutant: u32,
         (limits, start): (&Limits, Instant),
     ) -> Result<Sequences, String> {
@@ -51,8 +62,8 @@ impl OnModel {
             return Err("the time asked for was over before all kernels were compiled".to_owned());
         }
         let text = |error: &dyn std::fmt::Display| error.to_string();
-        let element = if descriptor == Descriptor::Packed128 { ElementType::U64 } else { ElementType::U32 };
-        let instance = Instance::new(element, Operator::Sum).map_err(|error| text(&error))?;
+        let operator = if element == ElementType::AffineMap { Operator::Affine } else { Operator::Sum };
+        let instance = Instance::new(element, operator).map_err(|error| text(&error))?;
         let config = ScanConfig { vt: 4, block_threads: 128, descriptor: Some(descriptor), ..ScanConfig::default() };
         let request = ScanRequest::aligned(instance, strategy, Mode::Inclusive, config, 1 << 20);
         let plan = Plan::new(&request).map_err(|error| text(&error))?;
@@ -116,13 +127,13 @@ impl OnModel {
         let mut runs = 0;
         let mut differs = false;
         for &strategy in Strategy::ALL.iter().filter(|strategy| strategy.row().is_modelled) {
-            for &descriptor in Descriptor::ALL {
+            for (descriptor, element) in LAYOUTS {
                 let strategy_fits = when.strategies.is_empty() || when.strategies.contains(&strategy);
                 let layout_fits = when.layouts.is_empty() || when.layouts.contains(&descriptor);
                 if !strategy_fits || !layout_fits {
                     continue;
                 }
-                let key = (strategy, descriptor);
+                let key = (strategy, descriptor, element);
                 if !self.plain.contains_key(&key) {
                     match self.sequences(key, 0, (limits, start)) {
                         Ok(sequences) => self.plain.insert(key, sequences),
@@ -142,7 +153,7 @@ impl OnModel {
                     Ok((executions, Some(how))) => {
                         runs += executions;
                         let seconds = start.elapsed().as_secs_f64();
-                        let how = format!("{strategy}, {descriptor}: {how}");
+                        let how = format!("{strategy}, {descriptor}, {element}: {how}");
                         return Cell::Killed { seed: None, runs, seconds, how, reproduce: None };
                     }
                     Err(why) => return Cell::NotRun { why },
