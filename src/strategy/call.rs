@@ -595,8 +595,7 @@ impl Call {
         for ((index, &(name, lent)), (cuda_type, bytes)) in inputs.iter().chain(outputs).enumerate().zip(types) {
             let (array, bytes) = (name.to_owned(), bytes as u64);
             if lent.element_bytes != bytes || lent.cuda_type != Some(cuda_type) {
-                let told =
-                    |name: &str, bytes| format!("'{}' of {bytes} bytes", own_name(name));
+                let told = |name: &str, bytes| format!("'{}' of {bytes} bytes", own_name(name));
                 let defined = told(cuda_type, bytes);
                 let given = told(lent.cuda_type.unwrap_or_default(), lent.element_bytes);
                 return Err(CallError::ElementType { scan: self.scan(), array, defined, given });

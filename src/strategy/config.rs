@@ -209,9 +209,7 @@ impl ConfigError {
                 Some("they scan one array of numbers, as a whole and from its first element to its last".to_owned())
             }
             Self::TakesNoColumns { .. } => Some(format!("they scan along rows; choose {}", Self::of_columns())),
-            Self::WorksInOutput { .. } => {
-                Some("they work in the output, so they scan one type of values".to_owned())
-            }
+            Self::WorksInOutput { .. } => Some("they work in the output, so they scan one type of values".to_owned()),
             _ => None,
         }
     }
@@ -240,7 +238,8 @@ impl ConfigError {
 
 /// `auto` and the strategies with such a row, as a message lists them.
 fn auto_or(is_right: impl Fn(&StrategyRow) -> bool) -> String {
-    let names: Vec<String> = Strategy::ALL.iter().filter(|strategy| is_right(strategy.row())).map(|s| format!("'{s}'")).collect();
+    let names: Vec<String> =
+        Strategy::ALL.iter().filter(|strategy| is_right(strategy.row())).map(|s| format!("'{s}'")).collect();
     let (last, others) = names.split_last().map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
     let others: String = others.iter().map(|name| format!(", {name}")).collect();
     format!("'auto'{others} or {last}")
