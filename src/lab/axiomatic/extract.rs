@@ -345,7 +345,7 @@ impl<'a> Extraction<'a> {
             first: u8::try_from(offset / half).unwrap_or(0),
             halves: u8::try_from(total / half).unwrap_or(2),
             elements: u8::try_from(elements).unwrap_or(1),
-            is_asked: known.asked.contains(&instruction.line),
+            is_asked: known.bytes == 2 * half || known.asked.contains(&instruction.line),
         })
     }
 

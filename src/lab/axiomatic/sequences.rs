@@ -167,7 +167,8 @@ pub enum Role {
     /// are numbered as the publishes write them.
     Value { aggregate: usize, prefix: usize },
     /// So many halves of a word of a packed descriptor from the first on, of which 0 is the value and 1 the tag; `elements`
-    /// is 2 if they are the elements of a vector access. Of a load `is_asked` says whether the tag is compared.
+    /// is 2 if they are the elements of a vector access. Of one of several words `is_asked` says whether the tag that is
+    /// loaded is compared.
     Word { word: u8, first: u8, halves: u8, elements: u8, is_asked: bool },
     /// A counter.
     Counter(Counter),
