@@ -19,7 +19,7 @@ use crate::gpu::Architecture;
 use crate::kernels::sources::{self, SourceMissing};
 use crate::strategy::plan::{Kernel, KernelConfig};
 use crate::strategy::ring::Ring;
-use crate::strategy::{Alignment, Composition, ConfigError, Descriptor, Mode, Pattern, Strategy, TileOrder};
+use crate::strategy::{ConfigError, Strategy};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::ffi::CString;
@@ -661,7 +661,7 @@ mod tests {
     use super::*;
     use crate::abi;
     use crate::element::{Axis, Definition, ElementType, Instance, Operator, Segments};
-    use crate::strategy::ScanConfig;
+    use crate::strategy::{Alignment, Composition, Descriptor, Mode, Pattern, ScanConfig, TileOrder};
     use crate::strategy::plan::{Plan, ScanRequest};
 
     #[test]

@@ -18,7 +18,7 @@ use crate::strategy::launch::{Addresses, Arrays};
 use crate::strategy::plan::{Plan, RegionKey, ScanRequest, Step};
 use crate::strategy::ring::Ring;
 use crate::strategy::tuning::Tuning;
-use crate::strategy::{Descriptor, Mode};
+use crate::strategy::Mode;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::time::Instant;

@@ -29,7 +29,7 @@ impl Ring {
     /// That of a kernel which has one ([`Kernel::has_ring`](crate::strategy::Kernel::has_ring)).
     pub fn of(key: KernelKey) -> Self {
         match key.0 {
-            Kernel::SortByDigit | Kernel::SortInBlock => Self::of_sort(key.1, key.2),
+            Kernel::SortByDigit | Kernel::SortInBlock => Self::of_sort(key.1, (key.2.vt, key.2.block_threads)),
             Kernel::Expand => Self::of_expansion(key.2),
             kernel if kernel.scans_columns() => Self::of_columns(key),
             _ => Self::of_tiles(key),
@@ -38,10 +38,10 @@ impl Ring {
 
     /// Kernels of `cuda/scan/radix_sort.cuh`: their one tile, of which the counts of the warps and one array at a time lie there,
     /// and a table of the digits.
-    fn of_sort(problem: Problem, config: KernelConfig) -> Self {
+    fn of_sort(problem: Problem, (vt, block_threads): (u32, u32)) -> Self {
         const DIGITS: u64 = abi::LOOKBACK_DIGITS as u64;
-        let warps = u64::from(config.block_threads / abi::LOOKBACK_WARP_LANES);
-        let elements = config.tile_elements() * problem.access_bytes().max(2) as u64;
+        let warps = u64::from(block_threads / abi::LOOKBACK_WARP_LANES);
+        let elements = u64::from(vt) * u64::from(block_threads) * problem.access_bytes().max(2) as u64;
         Self {
             stage_bytes: warps * DIGITS * 4 + elements,
             slack_bytes: 0,

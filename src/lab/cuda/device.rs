@@ -24,7 +24,6 @@ use crate::lab::statistics::Summary;
 use crate::lab::trace::{Clock, Recording};
 use crate::lab::verify::{Sum, Verification, error_factor, may_overflow, verify};
 use crate::lab::workload::Workload;
-use crate::strategy::ConfigError;
 use crate::strategy::call::{Prepared, check_findings};
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::{Plan, ScanRequest};

@@ -6,7 +6,6 @@ use crate::cuda::error::CudaError;
 use crate::cuda::memory::Buffer;
 use crate::element::ElementType;
 use crate::lab::dataset::Dataset;
-use crate::strategy::ConfigError;
 use crate::strategy::call::Prepared;
 use crate::strategy::plan::ScanRequest;
 use cudarc::driver::CudaStream;

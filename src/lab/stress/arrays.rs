@@ -50,7 +50,7 @@ impl Workspace {
             descriptors: self.descriptors.bytes_mut().as_mut_ptr().expose_provenance(),
             descriptor_bytes: self.descriptors.bytes().len(),
             capacity: self.capacity,
-            layout: self.layout,
+            layout: self.key.layout,
         }
     }
 
@@ -69,7 +69,7 @@ impl Workspace {
         if launches == 0 {
             return Ok(());
         }
-        let shape = (self.layout, self.capacity);
+        let shape = (self.key.layout, self.capacity);
         check_workspace(&self.control, self.descriptors.bytes(), shape, completed_behind(completed, launches))
     }
 }

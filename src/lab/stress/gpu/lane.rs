@@ -269,7 +269,7 @@ impl Lane {
             runs: Vec::new(),
             control,
             descriptors,
-            layout,
+            layout: largest.map_or(Descriptor::Packed64, |plan| plan.layout),
             tally,
             first,
             stream,
