@@ -661,8 +661,8 @@ mod tests {
     use super::*;
     use crate::abi;
     use crate::element::{Axis, Definition, ElementType, Instance, Operator, Segments};
-    use crate::strategy::{Alignment, Composition, Descriptor, Mode, Pattern, ScanConfig, TileOrder};
     use crate::strategy::plan::{Plan, ScanRequest};
+    use crate::strategy::{Alignment, Composition, Descriptor, Mode, Pattern, ScanConfig, TileOrder};
 
     #[test]
     fn the_numbers_of_the_choices_are_those_of_the_contract() {

@@ -148,6 +148,8 @@ named! {
         Together = "together",
         /// A matrix two columns wide.
         Narrow = "narrow",
+        /// Runs, or segments between offsets, of one element on average.
+        ShortSegments = "short-segments",
         /// Tiles that are dealt to several ranks.
         Ranks = "ranks",
         /// A launch that ends in the middle, and another behind it.

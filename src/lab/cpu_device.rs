@@ -13,12 +13,13 @@ use crate::lab::device::{Counters, Device, DeviceDescription, DeviceError, Outco
 use crate::lab::trace::{self, Clock, Event, Recording};
 use crate::lab::verify::verify;
 use crate::ranks::{Hand, RankError};
+use crate::strategy::Mode;
 use crate::strategy::call::{Lent, Prepared, check_findings};
 use crate::strategy::launch::{Addresses, Arrays};
 use crate::strategy::plan::{Plan, RegionKey, ScanRequest, Step};
 use crate::strategy::ring::Ring;
 use crate::strategy::tuning::Tuning;
-use crate::strategy::Mode;
+use bytemuck::Pod;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::time::Instant;
@@ -342,19 +343,19 @@ pub(crate) struct HostArray {
 }
 
 impl HostArray {
-    /// A copy of `contents` at an address like theirs.
-    pub(crate) fn input(contents: &[u8]) -> Self {
-        Self::copy_at(contents, offset_of(contents))
+    /// A copy of `array` at an address like its own.
+    pub(crate) fn input<T: Pod>(array: &[T]) -> Self {
+        Self::copy_at(bytemuck::cast_slice(array), offset_of(array))
     }
 
-    /// One as `contents`, to be written.
-    pub(crate) fn output(contents: &[u8]) -> Self {
-        Self::room_at(contents.len(), offset_of(contents))
+    /// One as `array`, to be written.
+    pub(crate) fn output<T: Pod>(array: &[T]) -> Self {
+        Self::room_at(size_of_val(array), offset_of(array))
     }
 
-    /// A copy of `contents`, to be written, too.
-    pub(crate) fn input_output(contents: &[u8]) -> Self {
-        Self::input(contents).made_writable()
+    /// A copy of `array`, to be written, too.
+    pub(crate) fn input_output<T: Pod>(array: &[T]) -> Self {
+        Self::input(array).made_writable()
     }
 
     /// The same, to be written, too.
@@ -493,8 +494,10 @@ impl LaidOut {
     }
 }
 
-fn offset_of(contents: &[u8]) -> u32 {
-    (contents.as_ptr().addr() % ScanRequest::OFFSETS as usize) as u32
+/// Where it begins above a boundary, in whole elements: the kernels' type may be aligned further than the user's.
+fn offset_of<T>(array: &[T]) -> u32 {
+    let offset = array.as_ptr().addr() % ScanRequest::OFFSETS as usize;
+    (offset - offset % size_of::<T>().max(1)) as u32
 }
 
 fn array(name: &'static str, address: u64, bytes: usize, writable: bool) -> Array {

@@ -364,15 +364,14 @@ impl<'a> HostRun<'a> {
     }
 
     fn lend<T: ArrayElement>(&mut self, array: &[T]) -> Lent {
-        let address = self.keep(HostArray::input(bytemuck::cast_slice(array)));
+        let address = self.keep(HostArray::input(array));
         Lent::array::<T>(address, array.len())
     }
 
     fn lend_to_write<T: ArrayElement>(&mut self, array: &'a mut [T], is_read: bool) -> Lent {
         let elements = array.len();
-        let bytes = bytemuck::cast_slice_mut(array);
-        let address = self.keep(if is_read { HostArray::input_output(bytes) } else { HostArray::output(bytes) });
-        self.outputs.push((self.arrays.len() - 1, bytes));
+        let address = self.keep(if is_read { HostArray::input_output(array) } else { HostArray::output(array) });
+        self.outputs.push((self.arrays.len() - 1, bytemuck::cast_slice_mut(array)));
         Lent::array::<T>(address, elements)
     }
 

@@ -72,6 +72,14 @@ fn lines_of(what: &str, title: &str, text: &str) -> String {
     format!("\n#line 1 \"the {what} of '{title}'\"\n{text}\n#line 1 \"'{title}'\"\n")
 }
 
+/// The same as the body of a function. What its end lacks, a semicolon or a `return`, the compiler misses at the brace, which
+/// is on the last of his lines therefore.
+fn body_of(what: &str, title: &str, text: &str) -> String {
+    let last = text.lines().count().max(1);
+    let end = format!("#line {last} \"the {what} of '{title}'\"\n}}\n#line 1 \"'{title}'\"\n");
+    format!("{{\n#line 1 \"the {what} of '{title}'\"\n{text}\n{end}")
+}
+
 impl Definition {
     /// All of it, with counts of the type `count`.
     pub(super) fn text(&self, count: ElementType, is_reversed: bool, is_total: bool) -> String {
@@ -113,7 +121,7 @@ impl Definition {
     /// Of a histogram.
     fn binned_text(&self, Binning { bin, histogram }: &Binning, title: &str) -> String {
         let (loaded, given) = (parameters(&self.inputs, ""), arguments(&self.inputs, "items"));
-        let function = format!("u32 user_bin([[maybe_unused]] u64 i{loaded}) {{{}}}", lines_of("bin", title, bin));
+        let function = format!("u32 user_bin([[maybe_unused]] u64 i{loaded}) {}", body_of("bin", title, bin));
         let own = format!(
             "  static constexpr u32 bins = {};\n  DEVICE static u32 bin([[maybe_unused]] u64 place, inputs items) {{ return \
              user_text::user_bin(place{given}); }}\n",
@@ -131,8 +139,7 @@ impl Definition {
     /// Of elements that say where they go.
     fn scattered_text(&self, place: &str, title: &str) -> String {
         let (loaded, given) = (parameters(&self.inputs, ""), arguments(&self.inputs, "items"));
-        let function =
-            format!("u64 user_place([[maybe_unused]] u64 i{loaded}) {{{}}}", lines_of("place", title, place));
+        let function = format!("u64 user_place([[maybe_unused]] u64 i{loaded}) {}", body_of("place", title, place));
         let own = format!(
             "  DEVICE static u64 place([[maybe_unused]] u64 index, inputs items) {{ return user_text::user_place(index{given}); }}\n"
         );
@@ -151,8 +158,8 @@ impl Definition {
         let numbers = names.map(|name| format!("[[maybe_unused]] u64 {name}")).join(", ");
         let (loaded, stored) = (parameters(&self.inputs, ""), parameters(&self.outputs, "&"));
         let (given, out) = (arguments(&self.inputs, "items"), arguments(&self.outputs, "result"));
-        let body = lines_of("storing", title, &self.store);
-        let function = format!("void user_store({numbers}{loaded}{stored}) {{{body}}}");
+        let body = body_of("storing", title, &self.store);
+        let function = format!("void user_store({numbers}{loaded}{stored}) {body}");
         let passed = told.replace("u64 ", "");
         let own = format!(
             "{own}  using outputs = {};\n  DEVICE static outputs store({told}, [[maybe_unused]] inputs items) {{\n    outputs \
@@ -184,10 +191,10 @@ impl Definition {
             Combining::Text { identity, combine, is_commutative } => format!(
                 "struct combining {{\n  using value_type = state_type;\n  static constexpr bool is_commutative = \
                  {is_commutative};\n  static constexpr bool is_exactly_undone = false;\n  DEVICE static state_type \
-                 identity() {{{}}}\n  DEVICE static state_type combine(state_type left, state_type right) {{{}}}\n  \
+                 identity() {}\n  DEVICE static state_type combine(state_type left, state_type right) {}\n  \
                  DEVICE static state_type without(state_type total, state_type) {{ return total; }}\n}};\n",
-                lines_of("identity", title, &format!("return {identity}\n;")),
-                lines_of("combining", title, combine),
+                body_of("identity", title, &format!("return {identity}\n;")),
+                body_of("combining", title, combine),
             ),
         }
     }
@@ -208,8 +215,8 @@ impl Definition {
         let (loaded, stored) = (parameters(&self.inputs, ""), parameters(&self.outputs, "&"));
         let mut text = String::from("struct user_text {\n");
         let mut function = |head: &str, parameters: &str, what: &str, body: &str| {
-            let body = lines_of(what, title, body);
-            let _ = writeln!(text, "  DEVICE static {head}([[maybe_unused]] u64 i{parameters}) {{{body}}}");
+            let body = body_of(what, title, body);
+            let _ = writeln!(text, "  DEVICE static {head}([[maybe_unused]] u64 i{parameters}) {body}");
         };
         if !self.is_told_by_bits() {
             function("state_type user_load", &loaded, "loading", &self.load);

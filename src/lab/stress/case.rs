@@ -3,7 +3,7 @@
 use super::draw::Draw;
 use super::scan_case::{
     CaseError, Fields, PLAIN, Usual, WIDE_BLOCKS, Words, check, draw_offset, draw_scan, in_drawn_segments, in_lines_of,
-    problems_of, strategies, takes, workloads,
+    in_segments, problems_of, strategies, takes, workloads,
 };
 use super::workspace::WorkspaceStart;
 use crate::abi;
@@ -243,6 +243,7 @@ impl Case {
             () if is_of_columns(kind) && draw.percent(20) => {
                 in_lines_of(workload, Shape { rows: n, columns: draw.of(&[2, 2, 4]) })
             }
+            () if needs(Need::ShortSegments) => (in_segments(workload, 1), n),
             () => in_drawn_segments(draw, workload, n, tile),
         };
         (request.problem, request.n) = (workload.problem(n), n);

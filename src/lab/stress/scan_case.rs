@@ -183,7 +183,7 @@ pub(super) fn in_lines_of(workload: Workload, shape: Shape) -> (Workload, u64) {
 }
 
 /// The scan in segments of so many elements.
-fn in_segments(workload: Workload, elements: u64) -> Workload {
+pub(super) fn in_segments(workload: Workload, elements: u64) -> Workload {
     let (operator, input, element) = (workload.instance().operator(), workload.input(), workload.element());
     Workload::new(workload.kind(), operator, input, element, Some(elements)).unwrap_or(workload)
 }
