@@ -27,7 +27,7 @@ mod unkind_arrays;
 use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};
 use lookback::element::monoid::{Bicyclic, Monoid};
-use lookback::element::{Defined, Definition, Element, ElementType, NoSuchProblem, Operator};
+use lookback::element::{ArrayElement, Defined, Definition, Element, ElementType, NoSuchProblem, Operator};
 use lookback::lab::cpu_device::CpuSettings;
 use lookback::lab::cpu_kernels::NoKernel;
 use lookback::lab::device::DeviceError;
@@ -554,12 +554,53 @@ fn what_the_device_finds_wrong_is_said_and_nothing_is_written_beside_the_arrays(
     }
 }
 
+/// 8 bytes, which CUDA loads at once and Rust puts at any multiple of 4.
+#[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
+#[repr(C)]
+struct Weighted {
+    weight: f32,
+    count: u32,
+}
+
+impl ArrayElement for Weighted {
+    const CUDA_TYPE: &'static str = "weighted";
+}
+
+#[test]
+fn arrays_of_a_type_of_ones_own_lie_where_rust_puts_them() {
+    let sums = Definition::new::<Weighted>("weighted sums", "weighted")
+        .declare("struct alignas(8) weighted { float weight; u32 count; };")
+        .identity("weighted{0.0f, 0u}")
+        .combine("return {left.weight + right.weight, left.count + right.count};")
+        .commutative()
+        .input::<Weighted>("x")
+        .load("return x;")
+        .output::<Weighted>("y")
+        .store("y = state;")
+        .define()
+        .expect("a definition");
+    // Of words, so that one of two begins at an odd one.
+    let words: Vec<u32> = (0..404).map(|number| if number % 2 == 0 { 1_f32.to_bits() } else { number }).collect();
+    for first in [0, 1] {
+        let x: &[Weighted] = bytemuck::cast_slice(&words[first..first + 400]);
+        let mut room = [0_u32; 404];
+        let y: &mut [Weighted] = bytemuck::cast_slice_mut(&mut room[1 - first..401 - first]);
+        if !is_made(scanner(Strategy::Lookback, 4).run(sums).input(x).output(y).inclusive()) {
+            return;
+        }
+        let count = x.iter().fold(0, |sum: u32, element| sum.wrapping_add(element.count));
+        assert_eq!(y.last().map(|sum| sum.count), Some(count), "{first}");
+    }
+}
+
 #[test]
 fn the_compiler_speaks_of_the_lines_of_the_text() {
     for (combine, line) in [
         ("u32 sum = left;\nsum += no_such_name;\nreturn sum;", "the combining of 'wrong sum':2"),
+        // What the end lacks.
+        ("u32 sum = left + right;\nreturn sum", "the combining of 'wrong sum':2"),
         // Statements, as the identity is none.
-        ("left + right;", "return"),
+        ("left + right;", "the combining of 'wrong sum':1"),
     ] {
         let wrong = Definition::new::<u32>("wrong sum", "u32")
             .identity("0")
