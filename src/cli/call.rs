@@ -175,7 +175,7 @@ mod on_gpu {
     use super::*;
 
     fn none() -> CliError {
-        CliError::NotBuilt { device: "CUDA", feature: "cuda-13000" }
+        CliError::NotBuilt { device: "CUDA device", feature: "cuda-13000" }
     }
 
     pub(super) fn start() -> Result<[f64; 3], CliError> {

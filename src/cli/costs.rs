@@ -44,6 +44,10 @@ use std::time::Duration;
     mut_arg("resume", |arg| arg.hide(true)),
     mut_arg("format", |arg| arg.hide(true)),
     mut_arg("samples", |arg| arg.hide(true)),
+    mut_arg("ranks", |arg| arg.hide(true)),
+    mut_arg("manners", |arg| arg.hide(true)),
+    mut_arg("chunks", |arg| arg.hide(true)),
+    mut_arg("timeout", |arg| arg.hide(true)),
     mut_arg("sizes", |arg| arg.help("Elements, as 1000, 10M, 8Ki, or bytes of them, as 64MiB; --n is the same \
         [default: 64Ki, on a GPU 64MiB]")),
     mut_arg("vts", |arg| arg.help("Values per thread (VT), 1 to 64 [default: what is suggested for the size]")),
@@ -73,6 +77,7 @@ pub fn costs(arguments: CostsArguments) -> Result<u8, CliError> {
         ("--save-output", scans.save_output.is_some(), false, of_compare),
         ("--resume", scans.resume, false, of_compare),
         ("--format", scans.format != Format::Table, false, of_compare),
+        ("--ranks", scans.ranks.is_some(), false, of_compare),
         (
             "--samples",
             scans.samples.is_some(),

@@ -58,7 +58,7 @@ fn open_cpu(arguments: &CompareArguments) -> Result<Box<dyn Device>, CliError> {
 
 #[cfg(not(feature = "cpu"))]
 fn open_cpu(_arguments: &CompareArguments) -> Result<Box<dyn Device>, CliError> {
-    Err(CliError::NotBuilt { device: "CPU", feature: "cpu" })
+    Err(CliError::NotBuilt { device: "CPU device", feature: "cpu" })
 }
 
 #[cfg(feature = "cuda")]
@@ -71,5 +71,5 @@ fn open_cuda() -> Result<Box<dyn Device>, CliError> {
 
 #[cfg(not(feature = "cuda"))]
 fn open_cuda() -> Result<Box<dyn Device>, CliError> {
-    Err(CliError::NotBuilt { device: "CUDA", feature: "cuda-13000" })
+    Err(CliError::NotBuilt { device: "CUDA device", feature: "cuda-13000" })
 }

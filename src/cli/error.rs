@@ -112,7 +112,7 @@ pub enum CliError {
     #[error("kernels are compiled ahead by NVRTC, on a machine that has it")]
     NoCompiler { source: crate::cuda::CudaError },
     /// What was asked for is not part of this build.
-    #[error("this build of lookback has no {device} device; build it with the cargo feature '{feature}'")]
+    #[error("this build of lookback has no {device}; build it with the cargo feature '{feature}'")]
     NotBuilt { device: &'static str, feature: &'static str },
     /// The device is not there.
     #[error(

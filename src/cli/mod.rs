@@ -168,12 +168,13 @@ Examples:
 
 Exit codes:
   0  every result was right
-  1  a result was wrong, or a kernel failed
+  1  a result was wrong, a kernel failed, or a regression was found
   2  bad arguments, input or output folder
   3  no device or no compiler
   4  a target missed (compare --sweep targets)
   5  nothing wrong, but sums of floats that overflow in one order of additions
-     and not in another, so that nobody can say";
+     and not in another, so that nobody can say
+  130  ended by Ctrl-C; what is finished is kept";
 
 /// The choices of a list: its name on the left, and they in lines under each other.
 fn words<T: Choice + ToString>(name: &str) -> String {
@@ -215,7 +216,7 @@ page.
 
 Exit codes: 0 all right, 1 a wrong result or a failed kernel, 2 bad arguments,
 input or output folder, 3 no device or no compiler, 4 a target missed,
-5 undecidable: overflow depends on the order of additions.";
+5 undecidable: overflow depends on the order of additions, 130 ended by Ctrl-C.";
 
 const SCAN_AFTER_HELP: &str = "\
 Examples:

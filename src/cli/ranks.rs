@@ -254,7 +254,7 @@ fn counts(sizes: Option<&[ArraySize]>, element: ElementType) -> Result<Option<Ve
 fn is_cuda(arguments: &CompareArguments, console: &Console) -> Result<bool, CliError> {
     match (arguments.device, gpus()) {
         (DeviceChoice::Cpu, _) if cfg!(feature = "cpu") => Ok(false),
-        (DeviceChoice::Cpu, _) => Err(CliError::NotBuilt { device: "CPU", feature: "cpu" }),
+        (DeviceChoice::Cpu, _) => Err(CliError::NotBuilt { device: "CPU device", feature: "cpu" }),
         (_, Ok(())) => Ok(true),
         (DeviceChoice::Auto, Err(error)) if cfg!(feature = "cpu") => {
             let why = match &error {
@@ -281,7 +281,7 @@ fn gpus() -> Result<(), CliError> {
 
 #[cfg(not(feature = "nccl"))]
 fn gpus() -> Result<(), CliError> {
-    Err(CliError::NotBuilt { device: "CUDA (of several ranks)", feature: "nccl" })
+    Err(CliError::NotBuilt { device: "ranks on GPUs", feature: "nccl" })
 }
 
 /// Refuses what says how one device is compared.

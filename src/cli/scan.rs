@@ -504,7 +504,7 @@ impl<'a> Scan<'a> {
         _n: u64,
         _deed: &mut dyn FnMut(&mut dyn Chunked) -> Result<(), CliError>,
     ) -> Result<(), CliError> {
-        Err(CliError::NotBuilt { device: "CPU", feature: "cpu" })
+        Err(CliError::NotBuilt { device: "CPU device", feature: "cpu" })
     }
 
     #[cfg(feature = "cuda")]
@@ -559,7 +559,7 @@ fn with_cuda(
     _devices: u32,
     _deed: impl FnOnce(&Infallible) -> Result<(), CliError>,
 ) -> Result<Result<(), CliError>, CliError> {
-    Err(CliError::NotBuilt { device: "CUDA", feature: "cuda-13000" })
+    Err(CliError::NotBuilt { device: "CUDA device", feature: "cuda-13000" })
 }
 
 fn into_io(cause: Cause<Infallible>) -> io::Error {

@@ -272,7 +272,7 @@ fn counts(census: &Census) -> String {
 use super::stress_gpu::{campaign as gpu_campaign, replay as gpu_replay};
 
 #[cfg(not(feature = "cuda"))]
-const NO_CUDA: CliError = CliError::NotBuilt { device: "CUDA", feature: "cuda-13000" };
+const NO_CUDA: CliError = CliError::NotBuilt { device: "CUDA device", feature: "cuda-13000" };
 
 #[cfg(not(feature = "cuda"))]
 fn gpu_campaign(

@@ -302,7 +302,7 @@ pub(super) fn open_laboratory(
     what: &'static str,
     instead: &'static str,
 ) -> Result<Box<dyn Laboratory>, CliError> {
-    let source = Box::new(CliError::NotBuilt { device: "CUDA", feature: "cuda-13000" });
+    let source = Box::new(CliError::NotBuilt { device: "CUDA device", feature: "cuda-13000" });
     Err(CliError::NeedsGpu { what, instead, source })
 }
 

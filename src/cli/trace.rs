@@ -30,6 +30,10 @@ use std::path::Path;
     mut_arg("resume", |arg| arg.hide(true)),
     mut_arg("format", |arg| arg.hide(true)),
     mut_arg("samples", |arg| arg.hide(true)),
+    mut_arg("ranks", |arg| arg.hide(true)),
+    mut_arg("manners", |arg| arg.hide(true)),
+    mut_arg("chunks", |arg| arg.hide(true)),
+    mut_arg("timeout", |arg| arg.hide(true)),
     mut_arg("strategies", |arg| arg.help("Strategies of one pass, auto among them [default: lookback]")),
     mut_arg("sizes", |arg| arg.help("Elements, as 1000, 10M, 8Ki, or bytes of them, as 64MiB; --n is the same \
         [default: 16Ki, on a GPU 1Mi]")),
@@ -64,6 +68,7 @@ pub fn trace(arguments: TraceArguments) -> Result<u8, CliError> {
         ("--save-output", scans.save_output.is_some(), false, of_compare),
         ("--resume", scans.resume, false, of_compare),
         ("--format", scans.format != Format::Table, false, of_compare),
+        ("--ranks", scans.ranks.is_some(), false, of_compare),
         ("--samples", scans.samples.is_some(), false, of_compare),
         ("--tiles", tiles.is_some(), scans.output.is_some(), "it says what a trace in the folder of --output has"),
     ])?;

@@ -2,7 +2,8 @@
 //! the reference begins anew.
 
 use crate::element::{
-    Axis, Defined, Definition, DefinitionError, ElementType, Instance, NoSuchProblem, Operator, Problem, Segments,
+    Axis, Defined, Definition, DefinitionError, ElementType, Instance, NoSuchInstance, NoSuchProblem, Operator,
+    Problem, Segments,
 };
 use crate::names::named;
 use crate::strategy::CallError;
@@ -297,6 +298,22 @@ impl ProblemKind {
         self.stored_type().unwrap_or(element)
     }
 
+    /// What is scanned, as it is told: where nobody chose an operator, nothing is said of one.
+    fn instance(
+        self,
+        element: ElementType,
+        made: Result<Instance, NoSuchInstance>,
+    ) -> Result<Instance, NoSuchWorkload> {
+        made.map_err(|error| match self.has_operator() {
+            true => NoSuchProblem::from(error).into(),
+            false => NoSuchWorkload::Type {
+                kind: self,
+                element,
+                choices: "a type of numbers that is no half, such as u8, i32 or f64",
+            },
+        })
+    }
+
     /// Refuses types that it does not have: without an operator nothing is converted, so that there is one.
     fn check_types(self, input: ElementType, element: ElementType) -> Result<(), NoSuchWorkload> {
         if self.has_operator() || input == element || self.stored(input) == element {
@@ -391,6 +408,16 @@ pub enum NoSuchWorkload {
     /// What the laboratory itself defines is not a definition: an error of this program.
     #[error(transparent)]
     Definition(#[from] DefinitionError),
+    /// A type that a problem without an operator does not have.
+    #[error("the problem '{kind}' is none of {element}: choose {choices}")]
+    Type {
+        /// The problem.
+        kind: ProblemKind,
+        /// What was asked for.
+        element: ElementType,
+        /// What there is.
+        choices: &'static str,
+    },
     /// Two types of a problem without an operator.
     #[error(
         "the problem '{kind}' loads and stores one type, not {input} and {element}; leave the type of the input out"
@@ -448,7 +475,7 @@ impl Workload {
     ) -> Result<Self, NoSuchWorkload> {
         let operator = if kind.has_operator() { operator } else { Operator::Sum };
         kind.check_types(input, element)?;
-        let instance = Instance::new(kind.stored(element), operator).map_err(NoSuchProblem::from)?;
+        let instance = kind.instance(element, Instance::new(kind.stored(element), operator))?;
         Self::of(kind, instance, input, segment_elements)
     }
 
@@ -468,9 +495,9 @@ impl Workload {
         // What is copied is no sum, and is compared as the numbers that there are operators on.
         let is_sum = matches!(kind.row().combined, Combined::ByOperator | Combined::InOrder | Combined::AsRecurrence);
         kind.check_types(input, element)?;
-        let element = kind.stored(element);
-        let instance = if is_sum { Instance::of_stored(element, operator) } else { Instance::new(element, operator) };
-        Self::of(kind, instance.map_err(NoSuchProblem::from)?, input, segment_elements)
+        let stored = kind.stored(element);
+        let instance = if is_sum { Instance::of_stored(stored, operator) } else { Instance::new(stored, operator) };
+        Self::of(kind, kind.instance(element, instance)?, input, segment_elements)
     }
 
     fn of(
@@ -494,18 +521,20 @@ impl Workload {
             ) => Segments::One,
             (_, length) => return Err(NoSuchWorkload::Segments { kind, is_missing: length.is_none() }),
         };
-        let definition = match (stored, combined) {
-            (Stored::All, Combined::AsRecurrence) => Definition::linear_recurrence_of(element)?,
-            (Stored::All, _) => Definition::of_numbers(operator, input, element)?,
-            (Stored::Only(_), Combined::RunLengths) => Definition::runs_with_lengths(element, element)?,
-            (Stored::Only(kept), _) => kept.alone(operator, input, element)?,
-            (Stored::First(kept), _) => kept.alone(operator, input, element)?.others_behind(),
-            (Stored::Sorted(bits), _) => bits.sort(element)?,
-            (Stored::SortedPairs, _) => Bits::All.sort(element)?.with_numbers("value", element),
-            (Stored::Counted, _) => Definition::byte_histogram_of::<u32>(input)?,
-            (Stored::Repeated, _) => Definition::repeated_of(element),
-            (Stored::Scattered, _) => Definition::scattered_by(PLACE, element),
-        };
+        let definition =
+            match (stored, combined) {
+                (Stored::All, Combined::AsRecurrence) => Definition::linear_recurrence_of(element)?,
+                (Stored::All, _) => Definition::of_numbers(operator, input, element)?,
+                (Stored::Only(_), Combined::RunLengths) => Definition::runs_with_lengths(element, element)?,
+                (Stored::Only(kept), _) => kept.alone(operator, input, element)?,
+                (Stored::First(kept), _) => kept.alone(operator, input, element)?.others_behind(),
+                (Stored::Sorted(bits), _) => bits.sort(element)?,
+                (Stored::SortedPairs, _) => Bits::All.sort(element)?.with_numbers("value", element),
+                (Stored::Counted, _) => Definition::byte_histogram_of::<u32>(input)
+                    .map_err(|_| NoSuchWorkload::Type { kind, element: input, choices: "u8 or i8" })?,
+                (Stored::Repeated, _) => Definition::repeated_of(element),
+                (Stored::Scattered, _) => Definition::scattered_by(PLACE, element),
+            };
         let is_plain =
             combined == Combined::ByOperator && stored == Stored::All && segments == Segments::One && !is_reversed;
         let problem = if is_plain {
