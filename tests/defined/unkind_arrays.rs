@@ -2,7 +2,7 @@
 
 use super::unkind::unkind;
 use super::{is_made, scanner};
-use lookback::element::Definition;
+use lookback::element::{Definition, ElementType, Operator};
 use lookback::lab::host_scanner::HostScanner;
 use lookback::strategy::Strategy;
 
@@ -44,6 +44,46 @@ fn they_are_parted_and_their_runs_are_found_and_repeated() {
         let run = scanner.run(repeated).offsets(&offsets).input(&values[..runs.len()]).output(&mut again);
         assert!(is_made(run.expand()));
         assert_eq!(again, x);
+    });
+}
+
+#[test]
+fn the_first_of_their_runs_their_places_and_totals_are_found() {
+    let unique = Definition::unique::<u32>().expect("numbers").define().expect("a selection");
+    let nonzero = Definition::nonzero::<f32>().expect("numbers").define().expect("a selection");
+    let longer = Definition::non_trivial_runs::<u32>().expect("numbers").define().expect("a selection");
+    let totals = Definition::reduce_by_key::<u32>(Operator::Sum, ElementType::U32, ElementType::U32);
+    let totals = totals.expect("numbers").define().expect("totals");
+    each(|scanner, x| {
+        let (n, mut count) = (x.len(), 0_u64);
+        let runs: Vec<&[u32]> = x.chunk_by(|a, b| a == b).collect();
+        let mut first = vec![0_u32; n];
+        if !is_made(scanner.run(unique).input(x).output(&mut first).count_into(&mut count).compact()) {
+            return;
+        }
+        assert!(first[..count as usize].iter().copied().eq(runs.iter().map(|run| run[0])));
+
+        // Neither zero is kept, every NaN is.
+        let floats: &[f32] = bytemuck::cast_slice(x);
+        let mut places = vec![0_u64; n];
+        let run = scanner.run(nonzero).input(floats).output(&mut places).count_into(&mut count);
+        assert!(is_made(run.compact()));
+        let kept = floats.iter().zip(0..).filter(|(float, _)| **float != 0.0).map(|(_, place)| place);
+        assert!(places[..count as usize].iter().copied().eq(kept));
+
+        let mut lengths = vec![0_u64; n];
+        let run = scanner.run(longer).input(x).output(&mut places).output(&mut lengths).count_into(&mut count);
+        assert!(is_made(run.compact()));
+        let begins =
+            runs.iter().scan(0, |end, run| Some((std::mem::replace(end, *end + run.len() as u64), run.len() as u64)));
+        let found = places.iter().copied().zip(lengths).take(count as usize);
+        assert!(found.eq(begins.filter(|(_, length)| *length > 1)));
+
+        let mut sums = vec![0_u32; n];
+        let run = scanner.run(totals).input(x).input(x).output(&mut first).output(&mut sums).count_into(&mut count);
+        assert!(is_made(run.compact()));
+        let found = first.iter().copied().zip(sums).take(count as usize);
+        assert!(found.eq(runs.iter().map(|run| (run[0], run[0].wrapping_mul(run.len() as u32)))));
     });
 }
 
