@@ -131,7 +131,8 @@ pub fn scan(arguments: &ScanArguments) -> Result<u8, CliError> {
     match scan.run(&partial, start, &identity, &mut console) {
         Ok(Ended::Whole(report)) => {
             partial.finish()?;
-            console.print(&report)?;
+            let fitted = console.fitted(&report);
+            console.print(&fitted)?;
             Ok(EXIT_OK)
         }
         Ok(Ended::Interrupted) => {
@@ -340,23 +341,27 @@ impl<'a> Scan<'a> {
         let plan = device.plan();
         let sides = [self.file.element, self.output_type].map(|element| passed * element.bytes() as u64);
         let rate = |bytes: u64| significant(bytes as f64 / seconds / 1e9, 8);
-        let mebibytes =
-            |bytes: u64| format_bytes(bytes).unwrap_or_else(|| format!("{:.1} MiB", bytes as f64 / 1048576.0));
-        let whose = if plan.devices() == 1 { "the device's memory" } else { "each device's memory" };
+        let size = |bytes: u64| {
+            let (unit, name) = if bytes < 1 << 20 { (1024.0, "KiB") } else { (1048576.0, "MiB") };
+            format_bytes(bytes).unwrap_or_else(|| format!("{:.1} {name}", bytes as f64 / unit))
+        };
+        let (devices, whose) = match plan.devices() {
+            1 => ("one device".to_owned(), "the device's memory"),
+            count => (format!("{count} devices"), "each device's memory"),
+        };
         let mut text = format!(
-            "read {} bytes, wrote {}, in {}: {} GB/s in, {} GB/s out, the disk's sync included\n{} chunks of {}, {} under way \
-             on {} device(s), in {} of {whose} and {} of the host's\n",
+            "read {} bytes, wrote {}, in {}: {} GB/s in, {} GB/s out, the disk's sync included\nchunks of {}: {}, at most {} of \
+             them under way on {devices}, in {} of {whose} and {} of the host's\n",
             sides[0],
             sides[1],
             short_seconds(seconds),
             rate(sides[0]),
             rate(sides[1]),
+            size(plan.chunk_elements() * self.file.element.bytes() as u64),
             plan.chunks_from(self.n - passed),
-            mebibytes(plan.chunk_elements() * self.file.element.bytes() as u64),
             plan.chunks_under_way(),
-            plan.devices(),
-            mebibytes(device.device_bytes()),
-            mebibytes(plan.host_bytes()),
+            size(device.device_bytes()),
+            size(plan.host_bytes()),
         );
         if let Some(measured) = measured {
             text.push_str(&measured.table(passed as f64 / seconds, self));

@@ -131,7 +131,8 @@ fn replay_case(text: &str, arguments: &StressArguments, console: &mut Console) -
         Err(failure) => match failure.cannot_run() {
             Some(cause) => Err(CliError::CannotRun { cause: cause.clone(), helps: MORE_MEMORY }),
             None => {
-                console.print(&format!("FAILED in {failure}\n"))?;
+                let told = console.fitted(&format!("FAILED in {failure}\n"));
+                console.print(&told)?;
                 Ok(EXIT_WRONG)
             }
         },
@@ -192,7 +193,7 @@ fn campaign(
             });
             console.print(&format!("{document:#}\n"))?;
         } else {
-            console.print(&format!(
+            let told = console.fitted(&format!(
                 "{what}: no failure in {seconds:.1} s\n{} runs of at least 8 tiles and 2 warps a block, every element right\n\
                  beside them {} smaller or without tiles, every element right{}\n{} cases, {} elements\n{}",
                 HumanCount(passed.schedules),
@@ -201,7 +202,8 @@ fn campaign(
                 HumanCount(cases),
                 HumanCount(passed.elements),
                 counts(&census),
-            ))?;
+            ));
+            console.print(&told)?;
         }
         return Ok(interrupt::exit_code(stop, EXIT_OK, console));
     };
@@ -216,15 +218,14 @@ fn campaign(
         });
         console.print(&format!("{document:#}\n"))?;
     } else {
-        console.print(&format!(
-            "FAILED after {} runs, {seconds:.1} s: {}\n  lookback stress --replay '{}'\n\
-             smallest case found that fails so: {}\n  lookback stress --replay '{}'\n",
-            HumanCount(passed.launches() + 1),
-            found.failure,
-            found.case,
-            small.failure,
-            small.case
-        ))?;
+        let after =
+            format!("FAILED after {} runs, {seconds:.1} s: {}\n", HumanCount(passed.launches() + 1), found.failure);
+        let smallest = format!("smallest case found that fails so: {}\n", small.failure);
+        // In one piece, to be copied.
+        for (told, case) in [(after, &found.case), (smallest, &small.case)] {
+            let told = console.fitted(&told);
+            console.print(&format!("{told}  lookback stress --replay '{case}'\n"))?;
+        }
     }
     Ok(EXIT_WRONG)
 }
