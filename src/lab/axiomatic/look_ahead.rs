@@ -22,8 +22,6 @@ use std::ops::ControlFlow;
 const ROUNDS: usize = 2;
 /// Blocks of the other programs.
 const BLOCKS: usize = 2;
-/// The epoch that is completed when a launch begins.
-const EPOCH: u64 = 7;
 
 type Run<'r, 'a> = &'r mut dyn FnMut(Model<'a>) -> Result<ControlFlow<()>, CheckError>;
 
@@ -277,16 +275,7 @@ fn tickets<'a>(sequences: &'a Sequences, ring: &Ring) -> Option<Model<'a>> {
 
 /// From the first ticket to the reset; a block has so many tiles, and the second one is the last.
 fn counters<'a>(sequences: &'a Sequences, ring: &Ring, tiles: [usize; BLOCKS]) -> Model<'a> {
-    let mut model = Model::new(sequences);
-    let number = |value| [(value, Meaning::Number)];
-    let ticket = model.object(String::from("ticket"), &number(0));
-    let finished = model.object(String::from("finished"), &number(0));
-    let epochs = model.object(String::from("epochs"), &number(EPOCH));
-    let object = |counter| match counter {
-        Counter::Ticket => ticket,
-        Counter::Finished => finished,
-        Counter::Epochs => epochs,
-    };
+    let (mut model, counters) = Model::new(sequences).with_counters();
     for (block, &count) in tiles.iter().enumerate() {
         let start = |model: &mut Model<'a>, task: Task| -> Vec<Statement> {
             let mut body = Vec::new();
@@ -294,14 +283,10 @@ fn counters<'a>(sequences: &'a Sequences, ring: &Ring, tiles: [usize; BLOCKS]) -
                 match (step.kind, step.role) {
                     (StepKind::Update, Role::Counter(Counter::Ticket)) if task == Task::Producer => {
                         let register = model.program.register();
-                        body.push(Model::update(step, ticket, register));
+                        body.push(Model::update(step, counters.ticket, register));
                     }
                     (StepKind::Load, Role::Counter(Counter::Epochs)) if task != Task::Producer => {
-                        let register = model.program.register();
-                        let (access, label) = (Model::access(step, epochs, 0, 1, 1), step.opcode.clone());
-                        body.push(Statement::Load { access, into: vec![register], address: Vec::new(), label });
-                        let what = format!("the epoch of block {block}");
-                        model.requirements.push(Requirement::Register { register, value: EPOCH, what });
+                        body.push(model.load_epoch(step, counters, block));
                     }
                     (StepKind::Barrier(_) | StepKind::Fence(_), _) => body.extend(Model::order(step)),
                     _ => {}
@@ -323,7 +308,7 @@ fn counters<'a>(sequences: &'a Sequences, ring: &Ring, tiles: [usize; BLOCKS]) -
                 // Behind the last tile it hands on that there are no more, and draws nothing.
                 if step.kind == StepKind::Update && round < count {
                     let register = model.program.register();
-                    producer.push(Model::update(step, ticket, register));
+                    producer.push(Model::update(step, counters.ticket, register));
                 }
             }
             // The finder sees it, and goes no further.
@@ -346,37 +331,18 @@ fn counters<'a>(sequences: &'a Sequences, ring: &Ring, tiles: [usize; BLOCKS]) -
         let before = model.program.register();
         for step in &sequences.finish {
             match step.kind {
-                StepKind::Update => finder.push(Model::update(step, finished, before)),
+                StepKind::Update => finder.push(Model::update(step, counters.finished, before)),
                 _ => finder.extend(Model::order(step)),
             }
         }
         if block + 1 == BLOCKS {
-            finder.push(Statement::Await(Expression::register_is(before, BLOCKS as u64 - 1)));
-            for step in &sequences.resets {
-                match (step.kind, step.role) {
-                    (StepKind::Store, Role::Counter(counter)) => {
-                        let value = if counter == Counter::Epochs { EPOCH + 1 } else { 0 };
-                        finder.push(Statement::Store {
-                            access: Model::access(step, object(counter), 0, 1, 1),
-                            values: vec![Expression::Constant(value)],
-                            address: Vec::new(),
-                            label: format!("reset: {}", step.opcode),
-                        });
-                    }
-                    _ => finder.extend(Model::order(step)),
-                }
-            }
+            finder.extend(model.reset(counters, (before, BLOCKS)));
         }
         for (task, body) in [(Task::Producer, producer), (Task::FirstReducer, reducer), (Task::Finder, finder)] {
             model.thread(block, format!("block {block} {task}"), body);
         }
     }
-    let cell = |object| model.program.first_cell(object);
-    let mut finals = vec![Requirement::Final { cell: cell(finished), value: 0, what: "the count of finished blocks" }];
-    if ticket_of(&sequences.start).is_some() {
-        finals.push(Requirement::Final { cell: cell(ticket), value: 0, what: "the ticket" });
-    }
-    model.requirements.extend(finals);
+    model.require_reset(counters);
     model
 }
 

@@ -122,6 +122,26 @@ pub(super) enum Requirement {
 }
 
 const INVALID: u64 = 0;
+/// The epoch that is completed when a launch begins.
+const EPOCH: u64 = 7;
+
+/// The words that all blocks of a launch share.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Counters {
+    pub ticket: Object,
+    pub finished: Object,
+    pub epochs: Object,
+}
+
+impl Counters {
+    fn object(self, counter: Counter) -> Object {
+        match counter {
+            Counter::Ticket => self.ticket,
+            Counter::Finished => self.finished,
+            Counter::Epochs => self.epochs,
+        }
+    }
+}
 
 pub(super) struct Model<'a> {
     pub sequences: &'a Sequences,
@@ -416,6 +436,49 @@ impl<'a> Model<'a> {
         }
     }
 
+    /// Ticket, count of finished blocks and epochs, as a launch finds them.
+    pub fn with_counters(mut self) -> (Self, Counters) {
+        let mut number = |name: &str, value| self.object(name.to_owned(), &[(value, Meaning::Number)]);
+        let counters =
+            Counters { ticket: number("ticket", 0), finished: number("finished", 0), epochs: number("epochs", EPOCH) };
+        (self, counters)
+    }
+
+    /// What the last block writes for the next launch, once it knows from the count before its own that it is the last of so
+    /// many.
+    pub fn reset(&self, counters: Counters, (before, blocks): (Register, usize)) -> Vec<Statement> {
+        let store = |step: &Step| match (step.kind, step.role) {
+            (StepKind::Store, Role::Counter(counter)) => Some(Statement::Store {
+                access: Self::access(step, counters.object(counter), 0, 1, 1),
+                values: vec![Expression::Constant(if counter == Counter::Epochs { EPOCH + 1 } else { 0 })],
+                address: Vec::new(),
+                label: format!("reset: {}", step.opcode),
+            }),
+            _ => Self::order(step),
+        };
+        let is_last = Statement::Await(Expression::register_is(before, blocks as u64 - 1));
+        [is_last].into_iter().chain(self.sequences.resets.iter().filter_map(store)).collect()
+    }
+
+    /// A load of the epoch, which has to be the one that the launch runs at.
+    pub fn load_epoch(&mut self, step: &Step, counters: Counters, block: usize) -> Statement {
+        let register = self.program.register();
+        let what = format!("the epoch of block {block}");
+        self.requirements.push(Requirement::Register { register, value: EPOCH, what });
+        let access = Self::access(step, counters.epochs, 0, 1, 1);
+        Statement::Load { access, into: vec![register], address: Vec::new(), label: step.opcode.clone() }
+    }
+
+    /// That the next launch finds both counters at 0.
+    pub fn require_reset(&mut self, counters: Counters) {
+        let hands_out = self.sequences.start.iter().any(|step| step.role == Role::Counter(Counter::Ticket));
+        let ticket = hands_out.then_some((counters.ticket, "the ticket"));
+        for (object, what) in [(counters.finished, "the count of finished blocks")].into_iter().chain(ticket) {
+            let cell = self.program.first_cell(object);
+            self.requirements.push(Requirement::Final { cell, value: 0, what });
+        }
+    }
+
     pub fn update(step: &Step, object: Object, into: Register) -> Statement {
         Statement::Update {
             access: Self::access(step, object, 0, 1, 1),
@@ -445,38 +508,21 @@ impl<'a> Model<'a> {
 
     /// Every block starts and finishes; the last one ends the launch. Blocks are alike, so it is the last by number.
     pub fn counters(sequences: &'a Sequences, blocks: usize) -> Self {
-        const EPOCH: u64 = 7;
-        let mut model = Self::new(sequences);
-        let number = |value| [(value, Meaning::Number)];
-        let ticket = model.object(String::from("ticket"), &number(0));
-        let finished = model.object(String::from("finished"), &number(0));
-        let epochs = model.object(String::from("epochs"), &number(EPOCH));
-        let object = |counter| match counter {
-            Counter::Ticket => ticket,
-            Counter::Finished => finished,
-            Counter::Epochs => epochs,
-        };
+        let (mut model, counters) = Self::new(sequences).with_counters();
         for block in 0..blocks {
             let mut body = Vec::new();
             let before = model.program.register();
             for step in sequences.start.iter().chain(&sequences.hand_over).chain(&sequences.finish) {
                 match (step.kind, step.role) {
                     (StepKind::Update, Role::Counter(Counter::Finished)) => {
-                        body.push(Self::update(step, finished, before));
+                        body.push(Self::update(step, counters.finished, before));
                     }
                     (StepKind::Update, Role::Counter(counter)) => {
                         let register = model.program.register();
-                        body.push(Self::update(step, object(counter), register));
+                        body.push(Self::update(step, counters.object(counter), register));
                     }
-                    (StepKind::Load, Role::Counter(counter)) => {
-                        let register = model.program.register();
-                        let access = Self::access(step, object(counter), 0, 1, 1);
-                        let label = step.opcode.clone();
-                        body.push(Statement::Load { access, into: vec![register], address: Vec::new(), label });
-                        if counter == Counter::Epochs {
-                            let what = format!("the epoch of block {block}");
-                            model.requirements.push(Requirement::Register { register, value: EPOCH, what });
-                        }
+                    (StepKind::Load, Role::Counter(Counter::Epochs)) => {
+                        body.push(model.load_epoch(step, counters, block));
                     }
                     // One thread stands for the block here, so a barrier would order nothing.
                     (StepKind::Fence(_), _) => body.extend(Self::order(step)),
@@ -484,32 +530,11 @@ impl<'a> Model<'a> {
                 }
             }
             if block + 1 == blocks {
-                body.push(Statement::Await(Expression::register_is(before, blocks as u64 - 1)));
-                for step in &sequences.resets {
-                    match (step.kind, step.role) {
-                        (StepKind::Store, Role::Counter(counter)) => {
-                            let value = if counter == Counter::Epochs { EPOCH + 1 } else { 0 };
-                            body.push(Statement::Store {
-                                access: Self::access(step, object(counter), 0, 1, 1),
-                                values: vec![Expression::Constant(value)],
-                                address: Vec::new(),
-                                label: format!("reset: {}", step.opcode),
-                            });
-                        }
-                        _ => body.extend(Self::order(step)),
-                    }
-                }
+                body.extend(model.reset(counters, (before, blocks)));
             }
             model.thread(block, format!("block {block}"), body);
         }
-        let hands_out = sequences.start.iter().any(|step| step.role == Role::Counter(Counter::Ticket));
-        let cell = |object| model.program.first_cell(object);
-        let mut finals =
-            vec![Requirement::Final { cell: cell(finished), value: 0, what: "the count of finished blocks" }];
-        if hands_out {
-            finals.push(Requirement::Final { cell: cell(ticket), value: 0, what: "the ticket" });
-        }
-        model.requirements.extend(finals);
+        model.require_reset(counters);
         model
     }
 
