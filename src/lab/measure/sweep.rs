@@ -227,7 +227,9 @@ fn default_figures() -> Vec<Figure> {
 #[derive(Debug, thiserror::Error)]
 pub enum SweepFileError {
     /// Neither shipped nor a file.
-    #[error("there is no sweep '{name}': it is none of {shipped} and no file; others are files, such as sweeps/{name}.toml")]
+    #[error(
+        "there is no sweep '{name}': it is none of {shipped} and no file; others are files, such as sweeps/{name}.toml"
+    )]
     Unknown { name: String, shipped: String },
     /// The file cannot be read.
     #[error("cannot read {}", path.display())]
