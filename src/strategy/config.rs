@@ -203,6 +203,7 @@ impl ConfigError {
     }
 
     /// Why several strategies do not scan a problem, where one would be told this.
+    #[cfg(feature = "cli")]
     pub(crate) fn why_several(&self) -> Option<String> {
         match self {
             Self::TakesNoArrays { .. } => {
