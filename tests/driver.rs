@@ -683,6 +683,10 @@ fn a_captured_scan_keeps_a_workspace_that_nothing_else_uses() {
     graph.launch().expect("a replay");
     bench.assert_nothing_wrong();
     drop(graph);
+    let kept = bench.driver.allocations();
+    // SAFETY: the only graph is gone.
+    unsafe { bench.scanner().forget_captured() }.expect("nothing failed");
+    assert_eq!(bench.driver.allocations(), kept - 2, "two scans had a workspace each");
     bench.scanner = None;
     bench.assert_nothing_wrong();
 }

@@ -28,8 +28,8 @@
 //! scanner, and one stream's launches run one after the other. The scanner keeps the stream alive, so
 //! that its handle cannot come back as another stream while launches are under way, and it tells the
 //! per-thread default streams apart by thread. A scan that is captured into a graph gets a workspace that
-//! nothing else ever uses; it lives as long as the scanner, and like the captured arrays and kernels it has
-//! to outlive the graph's replays. One instantiated graph never runs beside itself; instantiating one
+//! nothing else ever uses; it lives as long as the scanner, or until [`Scanner::forget_captured`], and like the
+//! captured arrays and kernels it has to outlive the graph's replays. One instantiated graph never runs beside itself; instantiating one
 //! graph twice and running both at once is up to the caller.
 //!
 //! **Kernels of others that are launched programmatically** (`programmaticStreamSerializationAllowed`, on Hopper and later)
@@ -41,7 +41,7 @@
 use super::compile::{Compiler, Variant};
 use super::error::{Context as _, CudaError};
 use super::launch::{KernelSet, PreparedScan, is_capturing, multiprocessors};
-use super::memory::DeviceMemory;
+use super::memory::{DeviceMemory, RelaxedCapture};
 use super::toolkit::probe_driver;
 use super::workspace::Workspace;
 use crate::element::{Element, ElementType, Operator, Problem};
@@ -303,6 +303,22 @@ impl Scanner {
         let state = locked(&self.streams).remove(&StreamKey::of(stream));
         drop(state);
         stream.synchronize().during(|| String::from("waiting for earlier scans"))
+    }
+
+    /// Frees the workspaces of all scans that were captured into graphs, once all work of the context is done: of a program that
+    /// captures anew whenever a shape changes they would only grow in number.
+    ///
+    /// # Errors
+    /// When some work of the context failed.
+    ///
+    /// # Safety
+    /// No graph into which a scan of this scanner was captured before is launched any more.
+    pub unsafe fn forget_captured(&self) -> Result<(), CudaError> {
+        let workspaces = std::mem::take(&mut *locked(&self.captured));
+        let _relaxed = RelaxedCapture::begin(self.memory.context())?;
+        let done = self.memory.context().synchronize().during(|| String::from("waiting for graphs"));
+        drop(workspaces);
+        done
     }
 
     /// Waits for the stream's scans, and says what they found wrong since the last call with numbers that the device alone
