@@ -213,7 +213,7 @@ fn is_elsewhere(kernel: Kernel) -> bool {
         || kernel.scans_columns()
         || kernel == Kernel::Dealt
         || Kernel::MARKING.contains(&kernel)
-        || Kernel::OF_NO_SCAN.contains(&kernel)
+        || kernel.strategy().row().shape.kernels_of_no_scan.contains(&kernel)
 }
 
 fn u32_sum() -> Instance {

@@ -224,7 +224,7 @@ impl Plan {
         if is_strided && !shape.takes_strides() {
             return Err(ConfigError::TakesNoStrides { strategy, problem: problem.to_string() });
         }
-        if !problem.is_scan() && !shape.does_more {
+        if !problem.is_scan() && shape.kernels_of_no_scan.is_empty() {
             return Err(ConfigError::ScansAlone { strategy, problem: problem.to_string() });
         }
         let is_reproducible = problem.is_reproducible();

@@ -15,8 +15,8 @@ pub struct Shape {
     pub kernel_of_deals: Option<Kernel>,
     /// Warps of its blocks beside those that hold values, where they scan columns.
     pub helper_warps_of_columns: u32,
-    /// Whether there are kernels among them for what is no scan.
-    pub does_more: bool,
+    /// Others of it, for what is no scan.
+    pub kernels_of_no_scan: &'static [Kernel],
     /// How the array is cut.
     pub tiling: Tiling,
     /// Who works on the tiles.
@@ -54,7 +54,7 @@ impl Shape {
         kernel_of_columns: None,
         kernel_of_deals: None,
         helper_warps_of_columns: 0,
-        does_more: false,
+        kernels_of_no_scan: &[],
         tiling: Tiling::Untiled,
         blocks: Blocks::PerTile,
         has_descriptors: false,
@@ -69,6 +69,11 @@ impl Shape {
     pub(super) const TILED: Self = Self { tiling: Tiling::Patterned, ..Self::UNTILED };
     /// The same, and tiles meet through descriptors inside one launch.
     pub(super) const SINGLE_PASS: Self = Self { has_descriptors: true, ..Self::TILED };
+
+    /// Whether the kernel is one of its own.
+    pub fn has(&self, kernel: Kernel) -> bool {
+        self.kernels.contains(&kernel) || self.kernels_of_no_scan.contains(&kernel)
+    }
 
     /// Whether there is a kernel for arrays that begin at vectors, and one for all others. Blocks that run once wait for their
     /// code, so that code which is not run costs them time, too.

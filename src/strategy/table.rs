@@ -268,9 +268,8 @@ strategies! {
     Lookback = "lookback" {
         summary: "Merrill & Garland 2016",
         shape: Shape {
-            kernels: &[
-                Kernel::Lookback,
-                Kernel::Columns,
+            kernels: &[Kernel::Lookback, Kernel::Columns],
+            kernels_of_no_scan: &[
                 Kernel::CountBins,
                 Kernel::ReduceColumns,
                 Kernel::SortByDigit,
@@ -280,7 +279,6 @@ strategies! {
                 Kernel::Scatter,
             ],
             kernel_of_columns: Some(Kernel::Columns),
-            does_more: true,
             knows_whole_rows: true,
             ..Shape::SINGLE_PASS
         },
@@ -540,20 +538,10 @@ fn is_widened(problem: Problem) -> bool {
 impl Kernel {
     /// Those that make bits of offsets, before the ones of any strategy.
     pub const MARKING: &'static [Self] = &[Self::ClearMarks, Self::MarkSegments];
-    /// Those of what is no scan.
-    pub const OF_NO_SCAN: &'static [Self] = &[
-        Self::CountBins,
-        Self::ReduceColumns,
-        Self::SortByDigit,
-        Self::SortInBlock,
-        Self::ExpandCounts,
-        Self::Expand,
-        Self::Scatter,
-    ];
 
     /// The strategy whose row speaks for the kernel: the first that has it.
     pub fn strategy(self) -> Strategy {
-        let has_it = |strategy: &Strategy| strategy.row().shape.kernels.contains(&self);
+        let has_it = |strategy: &Strategy| strategy.row().shape.has(self);
         Strategy::ALL.iter().copied().find(has_it).unwrap_or(Strategy::Sequential)
     }
 
@@ -617,11 +605,8 @@ mod tests {
     #[test]
     fn every_kernel_has_a_strategy_and_strategies_that_share_one_agree_about_its_blocks() {
         for &kernel in Kernel::ALL.iter().filter(|kernel| !Kernel::MARKING.contains(kernel)) {
-            let having: Vec<&StrategyRow> = Strategy::ALL
-                .iter()
-                .map(|strategy| strategy.row())
-                .filter(|row| row.shape.kernels.contains(&kernel))
-                .collect();
+            let having: Vec<&StrategyRow> =
+                Strategy::ALL.iter().map(|strategy| strategy.row()).filter(|row| row.shape.has(kernel)).collect();
             let (first, others) = having.split_first().unwrap_or_else(|| panic!("{} has no strategy", kernel.name()));
             for other in others {
                 assert_eq!(

@@ -643,7 +643,7 @@ mod tests {
             let is_asked = |row: &StrategyRow| match kind {
                 ProblemKind::Reproducible => row.is_reproducible,
                 ProblemKind::StridedRows => row.shape.takes_strides(),
-                kind if !kind.is_scan() => row.shape.does_more,
+                kind if !kind.is_scan() => !row.shape.kernels_of_no_scan.is_empty(),
                 _ if is_columns => row.shape.kernel_of_columns.is_some(),
                 _ => row.shape.takes_arrays(),
             };
