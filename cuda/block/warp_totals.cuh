@@ -12,6 +12,8 @@ namespace lookback {
 // Up to this many warps each lane combines all totals by itself: a step is then one operator and no shuffle, and one read
 // of shared memory brings several totals to all lanes.
 constexpr u32 warps_joined_serially = 8;
+static_assert(warps_joined_serially >= LOOKBACK_ARRAYS_REDUCING_WARPS,
+              "reproducible scans have one order, in blocks and in the reducers of look-ahead");
 
 // `exclusive` stands left of this warp, `total` is that of the block. The totals of all warps are written.
 template <class Operator, class Config>

@@ -643,9 +643,9 @@ DEVICE void scan_tiles_ahead(Config config, const lookback_launch& launch, looka
 }
 
 // Reads: input, output, control, descriptors, n, tiles, capacity, lead (to a 16-byte boundary, and no less than
-// what is skipped of a tile). Any number of blocks of `config.block_threads` threads that scan and LOOKBACK_HELPER_WARPS
-// warps behind them; as dynamic shared memory `config.stages` tiles, of 4-byte values each with a line of the cache behind
-// it, and what such a line is longer than a vector. `of_layout` makes of descriptors those that are worked with.
+// what is skipped of a tile). Any number of blocks of `config.block_threads` threads that scan and LOOKBACK_HELPER_WARPS or
+// LOOKBACK_ARRAYS_HELPER_WARPS warps behind them; as dynamic shared memory `config.stages` tiles, of 4-byte values each with a line of
+// the cache behind it, and what such a line is longer than a vector. `of_layout` makes of descriptors those that are worked with.
 template <class Problem, class Config, class OfLayout>
 DEVICE void scan_ahead(const lookback_launch& launch, Config config, OfLayout of_layout) {
   using storage_type = tile_storage<Problem, Config>;
