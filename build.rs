@@ -79,7 +79,7 @@ struct Woven {
 fn woven_kernels(root: &Path) -> Vec<Woven> {
     let folder = root.join("faults");
     let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
-    let is_of_kernels = |name: &String| !["faults/", "host/", "peers/"].iter().any(|of| name.starts_with(of));
+    let is_of_kernels = |name: &String| !["faults/", "host/", "own/", "peers/"].iter().any(|of| name.starts_with(of));
     let mut files = files_below(&folder);
     files.retain(|file| file.extension().is_some_and(|kind| kind == "toml"));
     let mut all: Vec<Woven> = Vec::new();

@@ -17,12 +17,19 @@ mod unkind;
 use bytemuck::Pod;
 use common::instance;
 use cudarc::driver::sys::{CUgraphInstantiate_flags, CUstreamCaptureMode};
-use cudarc::driver::{CudaContext, CudaGraph, CudaSlice, CudaStream, DeviceRepr, ValidAsZeroBits};
+use cudarc::driver::{
+    CudaContext, CudaGraph, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, LaunchConfig, PushKernelArg,
+    ValidAsZeroBits,
+};
+use cudarc::nvrtc::Ptx;
 use half::{bf16, f16};
 use index_order::{Order, bits, floats};
 use lookback::abi;
+use lookback::cuda::compile::ENTRY_POINT;
 use lookback::cuda::{Compiler, CudaError, Run, Scanner};
 use lookback::element::{Defined, Definition, Element, ElementType, Instance, Operator};
+use lookback::gpu::Architecture;
+use lookback::kernels::own::{ChainMemory, OwnKernel};
 use lookback::lab::cuda::CudaDevice;
 use lookback::lab::dataset::Dataset;
 use lookback::lab::device::{Device, RunSettings, TraceSettings};
@@ -1079,6 +1086,57 @@ fn histograms_of_bytes_are_right_whatever_they_are() {
                 let expected = if is_cumulated { inclusive(&counts) } else { counts.clone() };
                 assert!(stream.clone_dtoh(&found).expect("memory") == expected, "{n}, {is_skewed}, {is_cumulated}");
             }
+        }
+    }
+}
+
+/// `odd_arguments` in `examples/own_kernel.cuh`.
+#[repr(C)]
+struct OddArguments {
+    input: u64,
+    output: u64,
+    kept: u64,
+    n: u64,
+    chain: ChainMemory,
+}
+
+// SAFETY: it lies as the kernel's structure does, and its addresses are of the device.
+unsafe impl DeviceRepr for OddArguments {}
+
+#[test]
+fn blocks_of_a_kernel_of_ones_own_learn_what_stands_left_of_them() {
+    let _turn = turn();
+    let Some((_, context, stream)) = scanner("a kernel of one's own") else { return };
+    let text = include_str!("../examples/own_kernel.cuh");
+    let own = OwnKernel { text, function: "keep_odd", arguments: "odd_arguments" };
+    let (major, minor) = context.compute_capability().expect("a device");
+    let compiler = Compiler::new().expect("it opened before");
+    let kernel = compiler.own_kernel(&own, Architecture { major, minor }).expect("it compiles");
+    let module = context.load_module(Ptx::from_binary(kernel.cubin)).expect("a module");
+    let function = module.load_function(ENTRY_POINT).expect("a kernel");
+    for n in [1, 1023, 1025, 100_000, 50_000_000] {
+        let blocks = n.div_ceil(1024) as u64;
+        let input = numbers(n, 9);
+        let expected: Vec<u32> = input.iter().copied().filter(|x| x % 2 == 1).collect();
+        let input = stream.clone_htod(&input).expect("memory");
+        let bytes = ChainMemory::bytes(4, blocks) as usize;
+        let mut workspace = stream.alloc_zeros::<u8>(bytes).expect("memory");
+        for _ in 0..20 {
+            let (mut output, mut kept) =
+                (stream.alloc_zeros::<u32>(n).expect("memory"), stream.clone_htod(&[0]).expect("memory"));
+            let arguments = OddArguments {
+                input: input.device_ptr(&stream).0,
+                output: output.device_ptr_mut(&stream).0,
+                kept: kept.device_ptr_mut(&stream).0,
+                n: n as u64,
+                chain: ChainMemory::at(workspace.device_ptr_mut(&stream).0, blocks),
+            };
+            let config = LaunchConfig { grid_dim: (blocks as u32, 1, 1), block_dim: (128, 1, 1), shared_mem_bytes: 0 };
+            // SAFETY: the arrays are as large as the kernel is told, and are waited for below.
+            unsafe { stream.launch_builder(&function).arg(&arguments).launch(config) }.expect("a launch");
+            let count = stream.clone_dtoh(&kept).expect("memory")[0_usize] as usize;
+            assert_eq!(count, expected.len(), "{n}");
+            assert!(stream.clone_dtoh(&output.slice(..count.max(1))).expect("memory")[..count] == expected, "{n}");
         }
     }
 }

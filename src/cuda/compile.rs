@@ -16,6 +16,7 @@ use super::error::CudaError;
 use super::toolkit::{LazyNvrtc, Nvrtc};
 use crate::element::Problem;
 use crate::gpu::Architecture;
+use crate::kernels::own::OwnKernel;
 use crate::kernels::sources::{self, SourceMissing};
 use crate::strategy::plan::{Kernel, KernelConfig};
 use crate::strategy::ring::Ring;
@@ -416,6 +417,16 @@ impl Compiler {
         self.compile_to_ptx(&variant.source(kernel, problem)?, &options, architecture, &|| {
             describe(kernel, problem, config)
         })
+    }
+
+    /// A kernel of a user's own, for that architecture. It is `lookback_entry` in the cubin.
+    ///
+    /// # Errors
+    /// When the text includes a file that is not there, when there is no NVRTC, it does not know the architecture, or the kernel
+    /// does not compile.
+    pub fn own_kernel(&self, own: &OwnKernel<'_>, architecture: Architecture) -> Result<CompiledKernel, CudaError> {
+        let what = || format!("kernel '{}'", own.function);
+        self.compile(&own.source()?, true, &[], &[], architecture, &what)
     }
 
     /// The PTX of any source, with line information, never from the cache.

@@ -4,6 +4,7 @@
 pub(crate) mod cache;
 #[cfg(feature = "lab")]
 pub mod mutant;
+pub mod own;
 pub mod sources;
 // For its tests; `build.rs` weaves.
 #[cfg(all(test, feature = "lab"))]

@@ -5,6 +5,7 @@
 use crate::abi;
 use crate::cpu::{CurrentThreadSlot, current_thread_slot};
 use crate::element::{ElementType, Operator, Problem};
+use crate::kernels::own::OwnKernel;
 use crate::lab::host_compiler::{HostCompilerError, Product, Recipe, Unit};
 use crate::strategy::plan::Kernel;
 use libloading::Library;
@@ -26,7 +27,7 @@ pub enum NoKernel {
     #[error("the kernel {kernel} for {problem} does not load: {reason}")]
     NotLoaded {
         /// The kernel.
-        kernel: &'static str,
+        kernel: String,
         /// What it is for.
         problem: String,
         /// What the system's loader says.
@@ -70,7 +71,7 @@ fn loaded(problem: Problem, kernel: Kernel, has_mutants: bool) -> Result<KernelB
         return Ok(known.body);
     }
     let made = Loaded::new(recipe(problem, kernel, has_mutants).make()?).map_err(|error| NoKernel::NotLoaded {
-        kernel: kernel.name(),
+        kernel: kernel.name().to_owned(),
         problem: problem.to_string(),
         reason: error.to_string(),
     });
@@ -78,6 +79,7 @@ fn loaded(problem: Problem, kernel: Kernel, has_mutants: bool) -> Result<KernelB
 }
 
 /// A kernel in a library that was loaded.
+#[derive(Debug)]
 struct Loaded {
     body: KernelBody,
     /// If it went, the kernel would.
@@ -99,18 +101,51 @@ impl Loaded {
     }
 }
 
-/// As the build compiles its own (`compile_cpu_kernels` in build.rs), but for where the running thread is found, and at
-/// -O1: somebody waits for it.
+/// A kernel of a user's own on the CPU device, compiled with the faults of all that it includes, of which a launch may choose
+/// one ([`LaunchSettings::mutant`](crate::cpu::LaunchSettings)).
+#[derive(Debug)]
+pub struct OwnBody(Loaded);
+
+impl OwnBody {
+    /// Compiles it, or finds it where it was kept.
+    ///
+    /// # Errors
+    /// Where no compiler makes it.
+    pub fn compile(own: &OwnKernel<'_>) -> Result<Self, NoKernel> {
+        let not_loaded = |error: libloading::Error| NoKernel::NotLoaded {
+            kernel: own.function.to_owned(),
+            problem: own.arguments.to_owned(),
+            reason: error.to_string(),
+        };
+        Loaded::new(recipe_of(true, &own.host_unit()).make()?).map(Self).map_err(not_loaded)
+    }
+
+    /// The kernel, for [`launch`](crate::cpu::launch) and its like. It is there as long as this is.
+    ///
+    /// # Safety
+    /// `Arguments` lies in memory as the kernel's structure does.
+    pub unsafe fn body<Arguments>(&self) -> unsafe extern "C" fn(*const abi::lookback_config, *const Arguments) {
+        // SAFETY: both are functions of two pointers, and what the second one points to is what the caller promises.
+        unsafe { std::mem::transmute::<KernelBody, _>(self.0.body) }
+    }
+}
+
 fn recipe(problem: Problem, kernel: Kernel, has_mutants: bool) -> Recipe {
-    let mutants = if has_mutants { "#define LOOKBACK_MUTANTS_AT_RUN_TIME\n" } else { "" };
-    let text = format!(
-        "{mutants}#define LOOKBACK_LOADED_AT_RUN_TIME\n#include \"cuda/faults/hooks.cuh\"\n#include \"cuda/{}\"\n\
-         {}#define LOOKBACK_KERNEL {}\n#define LOOKBACK_PROBLEM {}\n#include \"cuda/host/entry.cpp\"\n",
+    let unit = format!(
+        "#include \"cuda/{}\"\n{}#define LOOKBACK_KERNEL {}\n#define LOOKBACK_PROBLEM {}\n#include \"cuda/host/entry.cpp\"\n",
         kernel.file(),
         problem.declarations().replace("#include \"", "#include \"cuda/"),
         kernel.name(),
         problem.cuda_type()
     );
+    recipe_of(has_mutants, &unit)
+}
+
+/// As the build compiles its own (`compile_cpu_kernels` in build.rs), but for where the running thread is found, and at
+/// -O1: somebody waits for it.
+fn recipe_of(has_mutants: bool, unit: &str) -> Recipe {
+    let mutants = if has_mutants { "#define LOOKBACK_MUTANTS_AT_RUN_TIME\n" } else { "" };
+    let text = format!("{mutants}#define LOOKBACK_LOADED_AT_RUN_TIME\n#include \"cuda/faults/hooks.cuh\"\n{unit}");
     Recipe {
         purpose: "kernels on the CPU device",
         kind: "cpu-kernels",
