@@ -1114,7 +1114,7 @@ fn blocks_of_a_kernel_of_ones_own_learn_what_stands_left_of_them() {
     let kernel = compiler.own_kernel(&own, Architecture { major, minor }).expect("it compiles");
     let module = context.load_module(Ptx::from_binary(kernel.cubin)).expect("a module");
     let function = module.load_function(ENTRY_POINT).expect("a kernel");
-    for n in [1, 1023, 1025, 100_000, 50_000_000] {
+    for n in [1_usize, 1023, 1025, 100_000, 50_000_000] {
         let blocks = n.div_ceil(1024) as u64;
         let input = numbers(n, 9);
         let expected: Vec<u32> = input.iter().copied().filter(|x| x % 2 == 1).collect();

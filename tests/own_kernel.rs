@@ -98,7 +98,7 @@ fn run(body: &OwnBody, (n, launches, at_wrap): (usize, u32, bool), (mutant, seed
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn it_is_right_under_every_schedule(tiles in 0_usize..9, more in 0_usize..TILE, at_wrap: bool, seed: u64) {
