@@ -26,6 +26,11 @@ struct Arguments {
     chain: ChainMemory,
 }
 
+/// The memory of a chain begins at one.
+#[repr(C, align(256))]
+#[derive(Clone, Copy)]
+struct Line([u8; 256]);
+
 fn keep_odd() -> Outcome {
     let text = include_str!("own_kernel.cuh");
     let body = OwnBody::compile(&OwnKernel { text, function: "keep_odd", arguments: "odd_arguments" })?;
@@ -33,7 +38,7 @@ fn keep_odd() -> Outcome {
     let x: Vec<u32> = (0..N as u32).map(|i| i.wrapping_mul(0x9e37_79b1) >> 3).collect();
     let (mut y, mut kept) = (vec![0_u32; N], [0_u32]);
     // Zeroed once; later launches find it as they leave it.
-    let mut workspace = vec![[0_u64; 32]; ChainMemory::bytes(4, blocks).div_ceil(256) as usize];
+    let mut workspace = vec![Line([0; 256]); ChainMemory::bytes(4, blocks).div_ceil(256) as usize];
     let address = |pointer: *mut u32| pointer.expose_provenance() as u64;
     let arguments = Arguments {
         input: address(x.as_ptr().cast_mut()),

@@ -19,7 +19,8 @@ struct chain_memory {
 
 // What stands left of each block of a launch, by decoupled look-back (Merrill & Garland, 2016): a block comes to a total of its
 // own, and learns what those before it come to together, in order, while blocks behind it are still at work or have not begun.
-// Every thread of every block makes one, asks it once, and meets the others of its block in both. Values are of up to 32 bytes.
+// Every thread of every block makes one, asks it once, and meets the others of its block in both. Grid and blocks have one
+// dimension, and blocks whole warps.
 template <class Operator>
 class tile_chain {
   using problem = plain<Operator>;
@@ -33,6 +34,7 @@ class tile_chain {
 
  public:
   using value_type = typename Operator::value_type;
+  static_assert(sizeof(value_type) <= LOOKBACK_MAXIMUM_STATE_BYTES, "values of a chain are no larger than states of a scan");
 
   // Of the block: `SHARED(tile_chain<…>::shared_type, name)`.
   struct shared_type {

@@ -422,8 +422,8 @@ impl Compiler {
     /// A kernel of a user's own, for that architecture. It is `lookback_entry` in the cubin.
     ///
     /// # Errors
-    /// When the text includes a file that is not there, when there is no NVRTC, it does not know the architecture, or the kernel
-    /// does not compile.
+    /// When the text includes a file that is not there, when there is no NVRTC, it does not know the architecture, the kernel does
+    /// not compile, or, of a compiler without NVRTC, it was not made ahead.
     pub fn own_kernel(&self, own: &OwnKernel<'_>, architecture: Architecture) -> Result<CompiledKernel, CudaError> {
         let what = || format!("kernel '{}'", own.function);
         self.compile(&own.source()?, true, &[], &[], architecture, &what)

@@ -41,7 +41,7 @@
 use super::compile::{Compiler, Variant};
 use super::error::{Context as _, CudaError};
 use super::launch::{KernelSet, PreparedScan, is_capturing, multiprocessors};
-use super::memory::{DeviceMemory, RelaxedCapture};
+use super::memory::DeviceMemory;
 use super::toolkit::probe_driver;
 use super::workspace::Workspace;
 use crate::element::{Element, ElementType, Operator, Problem};
@@ -306,19 +306,19 @@ impl Scanner {
     }
 
     /// Frees the workspaces of all scans that were captured into graphs, once all work of the context is done: of a program that
-    /// captures anew whenever a shape changes they would only grow in number.
+    /// captures anew whenever a shape changes they would only grow in number. What these scans found wrong is forgotten with them:
+    /// ask [`Self::check`] before.
     ///
     /// # Errors
-    /// When some work of the context failed.
+    /// When some work of the context failed, or a stream of it is captured right now. Then nothing is freed.
     ///
     /// # Safety
     /// No graph into which a scan of this scanner was captured before is launched any more.
     pub unsafe fn forget_captured(&self) -> Result<(), CudaError> {
-        let workspaces = std::mem::take(&mut *locked(&self.captured));
-        let _relaxed = RelaxedCapture::begin(self.memory.context())?;
-        let done = self.memory.context().synchronize().during(|| String::from("waiting for graphs"));
-        drop(workspaces);
-        done
+        let mut captured = locked(&self.captured);
+        self.memory.context().synchronize().during(|| String::from("waiting for graphs"))?;
+        captured.clear();
+        Ok(())
     }
 
     /// Waits for the stream's scans, and says what they found wrong since the last call with numbers that the device alone

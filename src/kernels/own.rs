@@ -14,7 +14,8 @@ use bytemuck::{Pod, Zeroable};
 /// A kernel of a user's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OwnKernel<'a> {
-    /// CUDA C++, which includes files below `cuda/` by their paths there: `#include "own/chain.cuh"`.
+    /// CUDA C++, which includes files below `cuda/` by their paths there: `#include "own/chain.cuh"`. It is trusted as the rest of the
+    /// program is, and on the CPU device it runs in the program's own process: do not make it of what strangers send.
     pub text: &'a str,
     /// The name of the function, `DEVICE void function(const arguments&)`.
     pub function: &'a str,
@@ -41,10 +42,15 @@ impl OwnKernel<'_> {
     #[cfg(all(feature = "cpu", feature = "lab"))]
     pub(crate) fn host_unit(&self) -> String {
         let Self { text, function, arguments } = self;
+        let included = |line: &str| -> Option<String> {
+            let directive = line.trim_start().strip_prefix('#')?.trim_start().strip_prefix("include")?;
+            Some(format!("#include \"cuda/{}\n", directive.trim_start().strip_prefix('"')?))
+        };
+        let lines = text.lines().map(|line| included(line).unwrap_or_else(|| format!("{line}\n")));
         format!(
-            "{}\n#include \"cuda/entry.cuh\"\nextern \"C\" void lookback_entry(const lookback_config*, const {arguments}* given) \
-             {{\n  ::lookback::enter<false>([=] {{ {function}(*given); }});\n}}\n",
-            text.replace("#include \"", "#include \"cuda/"),
+            "#line 1 \"cuda/own.cu\"\n{}#include \"cuda/entry.cuh\"\nextern \"C\" void lookback_entry(const lookback_config*, const \
+             {arguments}* given) {{\n  ::lookback::enter<false>([=] {{ {function}(*given); }});\n}}\n",
+            lines.collect::<String>(),
         )
     }
 }
@@ -60,14 +66,16 @@ pub struct ChainMemory {
 }
 
 impl ChainMemory {
-    /// Bytes that a chain of values of `value_bytes` needs for launches of up to `blocks` blocks.
-    pub const fn bytes(value_bytes: usize, blocks: u64) -> u64 {
+    /// Bytes of the memory of chains of values of `value_bytes`, up to 32, in launches of up to `most_blocks` blocks each.
+    pub const fn bytes(value_bytes: usize, most_blocks: u64) -> u64 {
         let layout = if value_bytes <= 4 { Descriptor::Packed64 } else { Descriptor::Packed128 };
-        CONTROL_BYTES + RegionKey::capacity(blocks) * Plan::descriptor_bytes(layout, value_bytes, value_bytes)
+        CONTROL_BYTES + RegionKey::capacity(most_blocks) * Plan::descriptor_bytes(layout, value_bytes, value_bytes)
     }
 
-    /// In so many bytes at that address, a multiple of 256: zeroed once before the first launch, and by one launch at a time.
-    pub const fn at(address: u64, blocks: u64) -> Self {
-        Self { control: address, descriptors: address + CONTROL_BYTES, capacity: RegionKey::capacity(blocks) }
+    /// In so many bytes at that address, a multiple of 256, which are zeroed once, before the first launch. From then on they are
+    /// of chains of values of that one size, of one launch at a time, and each launch is told the same `most_blocks`, however
+    /// many it has: else a descriptor of long ago is taken for one of today.
+    pub const fn at(address: u64, most_blocks: u64) -> Self {
+        Self { control: address, descriptors: address + CONTROL_BYTES, capacity: RegionKey::capacity(most_blocks) }
     }
 }

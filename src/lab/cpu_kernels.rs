@@ -89,9 +89,10 @@ struct Loaded {
 
 impl Loaded {
     fn new(product: Product) -> Result<Self, libloading::Error> {
-        // SAFETY: it was compiled from our sources, is whole (its name says what its bytes are), and does nothing when it
-        // is loaded. Both functions have the types that `cuda/host/entry.cpp` gives them, and nobody runs the kernel before
-        // it is connected.
+        // SAFETY: it is whole (its name says what its bytes are), and was compiled from our sources, which do nothing when they
+        // are loaded, and text of the user's, which is trusted. `lookback_connect` has the type that `cuda/host/` gives it, and the
+        // kernel is a function of two pointers, which nobody runs before it is connected; what they point to is the business of
+        // whoever runs it.
         unsafe {
             let library = Library::new(&product.path)?;
             library.get::<unsafe extern "C" fn(CurrentThreadSlot)>(b"lookback_connect\0")?(current_thread_slot);
@@ -114,16 +115,16 @@ impl OwnBody {
     pub fn compile(own: &OwnKernel<'_>) -> Result<Self, NoKernel> {
         let not_loaded = |error: libloading::Error| NoKernel::NotLoaded {
             kernel: own.function.to_owned(),
-            problem: own.arguments.to_owned(),
+            problem: "arguments of one's own".to_owned(),
             reason: error.to_string(),
         };
         Loaded::new(recipe_of(true, &own.host_unit()).make()?).map(Self).map_err(not_loaded)
     }
 
-    /// The kernel, for [`launch`](crate::cpu::launch) and its like. It is there as long as this is.
+    /// The kernel, for [`launch`](crate::cpu::launch) and its like.
     ///
     /// # Safety
-    /// `Arguments` lies in memory as the kernel's structure does.
+    /// `Arguments` lies in memory as the kernel's structure does, and the kernel is not run once this is dropped.
     pub unsafe fn body<Arguments>(&self) -> unsafe extern "C" fn(*const abi::lookback_config, *const Arguments) {
         // SAFETY: both are functions of two pointers, and what the second one points to is what the caller promises.
         unsafe { std::mem::transmute::<KernelBody, _>(self.0.body) }

@@ -413,7 +413,7 @@ pub enum NoSuchWorkload {
     #[error(transparent)]
     Definition(#[from] DefinitionError),
     /// A type that a problem without an operator does not have.
-    #[error("the problem '{kind}' is none of {element}: choose {choices}")]
+    #[error("the problem '{kind}' does not take {element}; choose {choices}")]
     Type {
         /// The problem.
         kind: ProblemKind,

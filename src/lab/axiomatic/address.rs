@@ -85,13 +85,14 @@ impl Text {
         }
     }
 
-    /// The load from which an operand is taken as it is or shifted, if one register after the other has one definition.
+    /// The load from which an operand is taken, as it is or some bits of it, or with a `selp` nothing of it, if one register after
+    /// the other has one definition.
     pub fn origin(&self, operand: &str, depth: u32) -> Option<&Instruction> {
         let definition = self.definition(operand)?;
         // Of a load by inline assembly a mov on the same line takes the word apart.
         let is_load = |other: &&Instruction| other.line == definition.line && other.base() == "ld";
         self.instructions.iter().find(is_load).or_else(|| match definition.base() {
-            "cvt" | "shr" | "mov" if depth < 32 => self.origin(definition.operands.get(1)?, depth + 1),
+            "cvt" | "shr" | "mov" | "and" | "selp" if depth < 32 => self.origin(definition.operands.get(1)?, depth + 1),
             _ => None,
         })
     }
@@ -149,6 +150,10 @@ impl Text {
 
 const PARAMETER: &str = "param:";
 
+fn greatest_common_divisor(a: i64, b: i64) -> i64 {
+    if b == 0 { a.abs() } else { greatest_common_divisor(b, a % b) }
+}
+
 /// A constant and multiples of symbols.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sum {
@@ -181,6 +186,12 @@ impl Sum {
 
     fn as_constant(&self) -> Option<i64> {
         self.terms.is_empty().then_some(self.constant)
+    }
+
+    /// What an index into an array is multiplied by: bytes of an element; nothing if there is no index.
+    pub fn stride(&self) -> Option<i64> {
+        let indices = self.terms.iter().filter(|(name, _)| !name.starts_with(PARAMETER));
+        indices.map(|(_, count)| *count).reduce(greatest_common_divisor).map(i64::abs)
     }
 
     /// The multiples of kernel parameters in it: what an array is, whichever element of it is meant.

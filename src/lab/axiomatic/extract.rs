@@ -64,16 +64,19 @@ impl<'a> Extraction<'a> {
         if reads.is_empty() {
             return Err(ExtractError::Missing { what: "load in read" });
         }
-        let known = Known {
-            slots: self.slots(&publishes, &reads),
-            bytes: self.descriptor_bytes(&publishes[0]),
-            asked: self.asked(),
-        };
+        let bytes = self.descriptor_bytes(&publishes[0]);
+        let known = Known { slots: self.slots(&publishes, &reads), bytes, asked: self.asked(bytes) };
+        let words = usize::try_from(bytes / (2 * self.layout.half_bytes())).unwrap_or(1);
+        let has_all_words =
+            |steps: &[Step]| (0..words).all(|word| steps.iter().any(|step| step.role.word() == Some(word)));
         let mut found = Vec::new();
         for (index, group) in publishes.iter().enumerate() {
             let default = self.protocol.default_status(index, publishes.len());
             let status = self.status(group)?.unwrap_or(default);
             let steps = self.descriptor_steps(group, Some(status), &known)?;
+            if words > 1 && !has_all_words(&steps) {
+                return Err(ExtractError::Missing { what: "store of every word in publish" });
+            }
             found.push(Publish { status, steps });
         }
         let mut read_steps: Vec<Vec<Step>> = Vec::new();
@@ -86,13 +89,15 @@ impl<'a> Extraction<'a> {
                 read_steps.push(steps);
             }
         }
-        let words = usize::try_from(known.bytes / (2 * self.layout.half_bytes())).unwrap_or(1);
         // A read whose value nobody uses has lost its load of the value: it decides nothing. One that shares the load of a later
         // word with another read, where the compiler let both go on in the same place, is that other one.
         let is_whole = |steps: &Vec<Step>| match self.layout {
             Layout::Split => steps.iter().any(|step| matches!(step.role, Role::Value { .. })),
-            _ => (0..words).all(|word| steps.iter().any(|step| step.role.word() == Some(word))),
+            _ => has_all_words(steps),
         };
+        if words > 1 && !read_steps.iter().any(is_whole) {
+            return Err(ExtractError::Missing { what: "load of every word in read" });
+        }
         if read_steps.iter().any(is_whole) {
             read_steps.retain(is_whole);
         }
@@ -271,18 +276,33 @@ impl<'a> Extraction<'a> {
         group.instructions.iter().filter_map(|instruction| self.address(instruction).first().map(|sum| sum.constant))
     }
 
-    /// Bytes of a packed descriptor: of as many whole words as a publish touches.
+    /// Bytes of a packed descriptor: what a publish multiplies the tile by.
     fn descriptor_bytes(&self, publish: &Group<'_>) -> i64 {
         let word = 2 * self.layout.half_bytes();
-        let (lowest, highest) = (self.offsets(publish).min().unwrap_or(0), self.offsets(publish).max().unwrap_or(0));
-        word * ((highest - lowest) / word + 1)
+        let address = publish.instructions.iter().find_map(|instruction| self.address(instruction).into_iter().next());
+        let stride = address.and_then(|sum| sum.stride()).filter(|stride| stride % word == 0 && *stride > 0);
+        stride.unwrap_or(word)
     }
 
-    /// The lines of the loads whose tags `descriptor_status` compares.
-    fn asked(&self) -> BTreeSet<usize> {
-        let compares = |i: &&Instruction| i.frame(&["lookback", "descriptor_status"]).is_some() && i.base() == "setp";
-        let compared = self.text.instructions.iter().filter(compares).flat_map(|i| i.operands.iter().skip(1));
-        compared.filter_map(|operand| self.text.origin(operand, 0)).map(|load| load.line).collect()
+    /// The lines of the loads whose tags `descriptor_status` compares with the epoch; where a descriptor has several words, of those
+    /// whose status `read` then compares with that of another word.
+    fn asked(&self, bytes: i64) -> BTreeSet<usize> {
+        let comparisons_in = |path: &'static [&'static str]| {
+            let is_there =
+                move |i: &&Instruction| i.frames.first().is_some_and(|frame| frame.is(path)) && i.base() == "setp";
+            self.text.instructions.iter().filter(is_there)
+        };
+        let loads = |i: &Instruction| -> BTreeSet<usize> {
+            let operands = i.operands.iter().skip(1);
+            operands.filter_map(|operand| self.text.origin(operand, 0)).map(|load| load.line).collect()
+        };
+        let with_epoch: BTreeSet<usize> = comparisons_in(&["lookback", "descriptor_status"]).flat_map(&loads).collect();
+        if bytes == 2 * self.layout.half_bytes() {
+            return with_epoch;
+        }
+        let with_each_other = comparisons_in(&["packed_128", "read"]).map(loads).filter(|lines| lines.len() > 1);
+        let with_each_other: BTreeSet<usize> = with_each_other.flatten().collect();
+        &with_epoch & &with_each_other
     }
 
     fn descriptor_steps(

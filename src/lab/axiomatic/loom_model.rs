@@ -308,7 +308,8 @@ impl Launch {
         }
         // What nobody asks for is believed at once; of parts of different values nothing is made.
         let status = statuses.first().or(sequences.protocol.statuses.first()).copied()?;
-        let value = parts.first().copied().filter(|value| parts.iter().all(|other| other == value));
+        let is_whole = parts.len() >= sequences.words();
+        let value = parts.first().copied().filter(|value| is_whole && parts.iter().all(|other| other == value));
         Some((status, value.unwrap_or(POISON)))
     }
 

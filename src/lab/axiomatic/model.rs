@@ -9,6 +9,7 @@ use super::program::{
 use super::sequences::{Counter, Layout, RingBarrier, Role, Sequences, Status, Step, StepKind};
 use super::skeleton::EventKind;
 use crate::names::named;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 /// Lanes of the narrow window: few, so that few tiles take several windows.
@@ -271,7 +272,7 @@ impl<'a> Model<'a> {
     pub fn read(&mut self, steps: &[Step], tile: usize, status: Status) -> (Vec<Statement>, Expression) {
         let mut statements = Vec::new();
         let mut value = Expression::Constant(POISON);
-        let mut is_first_part = true;
+        let mut parts = BTreeSet::new();
         let descriptor = self.descriptors[tile].clone();
         let wanted = self.sequences.slot_of(status);
         for step in steps {
@@ -285,8 +286,8 @@ impl<'a> Model<'a> {
                     load(Self::access(step, words[usize::from(word)], first, halves, elements), into.clone());
                     if first == 0 {
                         let part = Expression::Register(into[0]);
-                        value = if is_first_part { part } else { value.same(part) };
-                        is_first_part = false;
+                        value = if parts.is_empty() { part } else { value.same(part) };
+                        parts.insert(word);
                     }
                     if is_asked && first + halves == 2 { into.last().copied() } else { None }
                 }
@@ -315,6 +316,10 @@ impl<'a> Model<'a> {
             if let Some(register) = tag {
                 statements.push(Statement::Await(Expression::register_is(register, status.tag())));
             }
+        }
+        // Of a value of which a part is not loaded nothing is known.
+        if matches!(descriptor, Descriptor::Packed(_)) && parts.len() < self.sequences.words() {
+            value = Expression::Constant(POISON);
         }
         (statements, value)
     }
