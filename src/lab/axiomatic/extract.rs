@@ -64,7 +64,7 @@ impl<'a> Extraction<'a> {
         if reads.is_empty() {
             return Err(ExtractError::Missing { what: "load in read" });
         }
-        let bytes = self.descriptor_bytes(&publishes[0]);
+        let bytes = self.descriptor_bytes(publishes.iter().chain(&reads).chain(&invalidates));
         let known = Known { slots: self.slots(&publishes, &reads), bytes, asked: self.asked(bytes) };
         let words = usize::try_from(bytes / (2 * self.layout.half_bytes())).unwrap_or(1);
         let has_all_words =
@@ -276,12 +276,15 @@ impl<'a> Extraction<'a> {
         group.instructions.iter().filter_map(|instruction| self.address(instruction).first().map(|sum| sum.constant))
     }
 
-    /// Bytes of a packed descriptor: what a publish multiplies the tile by.
-    fn descriptor_bytes(&self, publish: &Group<'_>) -> i64 {
+    /// Bytes of a packed descriptor: the most that an address multiplies an index by. Of others part of it is in the index.
+    fn descriptor_bytes<'g>(&self, groups: impl Iterator<Item = &'g Group<'a>>) -> i64
+    where
+        'a: 'g,
+    {
         let word = 2 * self.layout.half_bytes();
-        let address = publish.instructions.iter().find_map(|instruction| self.address(instruction).into_iter().next());
-        let stride = address.and_then(|sum| sum.stride()).filter(|stride| stride % word == 0 && *stride > 0);
-        stride.unwrap_or(word)
+        let accesses = groups.filter(|_| self.layout != Layout::Split).flat_map(|group| &group.instructions);
+        let strides = accesses.flat_map(|instruction| self.address(instruction)).filter_map(|sum| sum.stride());
+        strides.filter(|stride| *stride > 0 && stride % word == 0).max().unwrap_or(word)
     }
 
     /// The lines of the loads whose tags `descriptor_status` compares with the epoch; where a descriptor has several words, of those
