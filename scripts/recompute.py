@@ -46,16 +46,15 @@ MODES = ["inclusive", "exclusive", "inclusive-minus-input"]
 FIGURES = ["cold", "stream", "graph", "latency", "behind", "call", "untracked-call"]
 PROBLEMS = [
     "flat", "reverse", "reproducible", "rows", "reverse-rows", "strided-rows", "columns", "reverse-columns", "by-key", "head-flags",
-    "offsets", "recurrence", "reverse-recurrence", "recurrence-columns", "reverse-recurrence-columns", "recurrence-offsets",
+    "offsets", "recurrence", "reverse-recurrence", "recurrence-columns",
     "partition", "partition-most", "reduce-by-key", "totals-first", "select", "select-most", "unique", "unique-most",
     "run-length-encode", "nonzero", "sort", "sort-by-half", "sort-pairs", "histogram", "expand", "scatter",
 ]
 RECURRENCES = {
-    "recurrence", "reverse-recurrence", "recurrence-columns", "reverse-recurrence-columns", "recurrence-offsets",
+    "recurrence", "reverse-recurrence", "recurrence-columns",
 }
 LINES = {"rows": "rows", "reverse-rows": "rows", "strided-rows": "strided rows", "columns": "columns", "reverse-columns": "columns",
-         "recurrence": "rows", "reverse-recurrence": "rows", "recurrence-columns": "columns",
-         "reverse-recurrence-columns": "columns"}
+         "recurrence": "rows", "reverse-recurrence": "rows", "recurrence-columns": "columns"}
 WITH_OPERATOR = {"flat", "reverse", "reproducible", "rows", "reverse-rows", "strided-rows", "columns", "reverse-columns", "by-key",
                  "head-flags", "offsets", "reduce-by-key", "totals-first"}
 BY_VALUES = {"select", "unique", "run-length-encode", "nonzero"}

@@ -39,7 +39,6 @@ fn workload(kind: ProblemKind, segment: u64) -> Workload {
         ProblemKind::ReverseColumns => (Operator::Sum, U8, F32),
         ProblemKind::Offsets => (Operator::Sum, I32, I32),
         ProblemKind::RecurrenceColumns => (Operator::Sum, F64, F64),
-        ProblemKind::ReverseRecurrenceColumns | ProblemKind::RecurrenceOffsets => (Operator::Sum, U32, U32),
         ProblemKind::Partition | ProblemKind::PartitionMost => (Operator::Sum, U16, U16),
         ProblemKind::ReduceByKey => (Operator::Sum, F32, F32),
         ProblemKind::TotalsFirst => (Operator::Bicyclic, BicyclicPair, BicyclicPair),

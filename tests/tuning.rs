@@ -980,7 +980,7 @@ mod command_line {
             (&["--problem", "by-key", "--run-length", "0"], "at least 1 element"),
             (&["--problem", "sideways"], "reverse-recurrence"),
             (&["--problem", "histogram", "--types", "f32"], "nothing is left to run"),
-            (&["--problem", "scatter", "--types", "affine-map"], "not defined on affine-map"),
+            (&["--problem", "scatter", "--types", "affine-map"], "does not take affine-map"),
             (&["--problem", "rows", "--shape", "1x2^28", "--types", "u8", "--quick"], "--shape"),
             (&["--problem", "select,select-most"], "tune one of them"),
             (&["--problem", "rows", "--from", "none-such"], "--problem"),

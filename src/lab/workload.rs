@@ -201,10 +201,6 @@ problems! {
     ReverseRecurrence = "reverse-recurrence": AsRecurrence, EachRowIfShaped, All, reversed: true;
     /// `h[t] = a[t] · h[t−1] + b[t]` down each column of a matrix.
     RecurrenceColumns = "recurrence-columns": AsRecurrence, Each(Line::Column), All, reversed: false;
-    /// `h[t] = a[t] · h[t+1] + b[t]`, likewise.
-    ReverseRecurrenceColumns = "reverse-recurrence-columns": AsRecurrence, Each(Line::Column), All, reversed: true;
-    /// `h[t] = a[t] · h[t−1] + b[t]` of each segment between neighbouring offsets.
-    RecurrenceOffsets = "recurrence-offsets": AsRecurrence, ToldBy(Telling::Offsets), All, reversed: false;
     /// Elements with a flag in front, in their order, and the others behind them from the last place on.
     Partition = "partition": Nothing, ToldBy(Telling::Flags), First(Kept::Flagged), reversed: false;
     /// The same, where most have a flag.

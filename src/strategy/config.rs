@@ -1,7 +1,7 @@
 //! What a user chooses inside a strategy, what is suggested where he does not, and what cannot be launched.
 
 use super::call_error::CallError;
-use super::{Composition, Descriptor, Mode, Pattern, Strategy, StrategyRow, TileOrder};
+use super::{Composition, Descriptor, Mode, Pattern, TileOrder};
 use crate::abi;
 use crate::element::{DefinitionError, ElementType, NoSuchInstance, NoSuchProblem};
 use serde::{Deserialize, Serialize};
@@ -114,7 +114,7 @@ pub enum ConfigError {
     #[error("the strategy '{strategy}' scans one array of numbers, not {problem}; choose 'auto' or 'lookback'")]
     TakesNoArrays { strategy: &'static str, problem: String },
     /// The strategy has no kernel that scans down columns.
-    #[error("the strategy '{strategy}' scans along rows, and {problem} down columns; choose {}", Self::of_columns())]
+    #[error("the strategy '{strategy}' scans along rows, and {problem} down columns; choose {}", Self::OF_COLUMNS)]
     TakesNoColumns { strategy: &'static str, problem: String },
     /// The strategy loads tiles by bulk copies, which know of no rows.
     #[error(
@@ -144,7 +144,8 @@ pub enum ConfigError {
     ReproducibleColumns,
     /// The strategy combines tiles in another order than one after the other.
     #[error(
-        "the strategy '{strategy}' does not scan {problem}; choose {}", auto_or(|row| row.is_reproducible)
+        "the strategy '{strategy}' does not scan {problem}: choose 'auto', 'lookback', 'lookahead', 'one-wave', \
+         'single-block' or 'chained'"
     )]
     NotReproducible { strategy: &'static str, problem: String },
     /// Blocks whose warps strategies would combine in different orders.
@@ -197,10 +198,8 @@ impl ConfigError {
     /// (`warps_joined_serially` in `cuda/block/warp_totals.cuh`).
     pub(super) const REPRODUCIBLE_THREADS: u32 = abi::LOOKBACK_ARRAYS_REDUCING_WARPS * abi::LOOKBACK_WARP_LANES;
 
-    /// Which strategies scan down columns.
-    fn of_columns() -> String {
-        auto_or(|row| row.shape.kernel_of_columns.is_some())
-    }
+    /// What scans down columns.
+    const OF_COLUMNS: &'static str = "'auto', 'lookback' or 'lookahead'";
 
     /// Why several strategies do not scan a problem, where one would be told this.
     #[cfg(feature = "cli")]
@@ -209,7 +208,7 @@ impl ConfigError {
             Self::TakesNoArrays { .. } => {
                 Some("they scan one array of numbers, as a whole and from its first element to its last".to_owned())
             }
-            Self::TakesNoColumns { .. } => Some(format!("they scan along rows; choose {}", Self::of_columns())),
+            Self::TakesNoColumns { .. } => Some(format!("they scan along rows; choose {}", Self::OF_COLUMNS)),
             Self::WorksInOutput { .. } => Some("they work in the output, so they scan one type of values".to_owned()),
             _ => None,
         }
@@ -235,15 +234,6 @@ impl ConfigError {
     pub fn is_found_by_kernels(&self) -> bool {
         matches!(self, Self::Call(error) if matches!(**error, CallError::Offsets { .. } | CallError::Counted { .. }))
     }
-}
-
-/// `auto` and the strategies with such a row, as a message lists them.
-fn auto_or(is_right: impl Fn(&StrategyRow) -> bool) -> String {
-    let names: Vec<String> =
-        Strategy::ALL.iter().filter(|strategy| is_right(strategy.row())).map(|s| format!("'{s}'")).collect();
-    let (last, others) = names.split_last().map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
-    let others: String = others.iter().map(|name| format!(", {name}")).collect();
-    format!("'auto'{others} or {last}")
 }
 
 impl From<CallError> for ConfigError {

@@ -10,7 +10,7 @@ use crate::element::{Defined, Instance, Problem, Verb};
 use crate::ranks::Hand;
 
 pub use super::kernel::Kernel;
-pub use super::planner::{KernelConfig, KernelKey, Place, Step};
+pub use super::planner::{KernelConfig, KernelKey, Place, RegionKey, Step};
 
 /// What is asked of a device: one scan of `n` elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,25 +109,10 @@ pub struct Plan {
     pub access_bytes: u32,
 }
 
-/// Whose descriptors a region of memory holds: what a launch reads there as a tag was written as one if all launches that use
-/// the region have descriptors of one layout and as many bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RegionKey {
-    /// How they are laid out.
-    pub layout: Descriptor,
-    /// Bytes of one.
-    pub descriptor_bytes: u64,
-}
-
 impl RegionKey {
     /// Those of a plan.
     pub const fn of(plan: &Plan) -> Self {
         Self { layout: plan.layout, descriptor_bytes: plan.descriptor_bytes }
-    }
-
-    /// How many a region of at least so many has: a multiple of 4, so that the split layout's slots are aligned.
-    pub const fn capacity(needed: u64) -> u64 {
-        needed.next_multiple_of(4)
     }
 }
 

@@ -1,7 +1,6 @@
 //! Lays out the launches of a scan: which kernels, in which order, on which buffers.
 
 use super::config::access_width;
-use super::plan::RegionKey;
 use super::shape::{Blocks, Shape, Tiling};
 use super::{Alignment, Composition, ConfigError, Descriptor, Kernel, Mode, Pattern, TileOrder, suggestion};
 use crate::abi;
@@ -75,6 +74,23 @@ impl Step {
     /// Threads of a block as it is launched.
     pub fn block_threads(&self) -> u32 {
         self.kernel.block_threads(self.config.block_threads, self.config.composition, self.problem)
+    }
+}
+
+/// Whose descriptors a region of memory holds: what a launch reads there as a tag was written as one if all launches that use
+/// the region have descriptors of one layout and as many bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RegionKey {
+    /// How they are laid out.
+    pub layout: Descriptor,
+    /// Bytes of one.
+    pub descriptor_bytes: u64,
+}
+
+impl RegionKey {
+    /// How many a region of at least so many has: a multiple of 4, so that the split layout's slots are aligned.
+    pub const fn capacity(needed: u64) -> u64 {
+        needed.next_multiple_of(4)
     }
 }
 
