@@ -833,7 +833,7 @@ mod tests {
         };
         let Dataset { workload, n, telling, .. } = dataset;
         let word = |place: usize| u32::from_le_bytes(telling[4 * place..4 * place + 4].try_into().unwrap());
-        if let (Columns | ReverseColumns | RecurrenceColumns | Some(length)) =
+        if let (Columns | ReverseColumns | RecurrenceColumns, Some(length)) =
             (workload.kind(), workload.line_elements())
         {
             return (0..*n).map(|place| place % (n / length).max(1)).collect();
@@ -844,7 +844,7 @@ mod tests {
             // Nothing is combined.
             (Partition | PartitionMost | Select | SelectMost | Sort | SortByHalf | Unique | UniqueMost, _) => true,
             (HeadFlags, _) => telling[place] != 0,
-            (Offsets | _) => (0..telling.len() / 4).any(|offset| word(offset) as usize == place),
+            (Offsets, _) => (0..telling.len() / 4).any(|offset| word(offset) as usize == place),
             _ => false,
         };
         let mut segment = 0;
