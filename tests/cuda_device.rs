@@ -9,6 +9,8 @@ mod chunked;
 mod common;
 #[path = "common/index_order.rs"]
 mod index_order;
+#[path = "../examples/own_kernel/keep_odd.rs"]
+mod keep_odd;
 #[path = "common/recordings.rs"]
 mod recordings;
 #[path = "common/unkind.rs"]
@@ -24,12 +26,13 @@ use cudarc::driver::{
 use cudarc::nvrtc::Ptx;
 use half::{bf16, f16};
 use index_order::{Order, bits, floats};
+use keep_odd::{BLOCK_THREADS, KEEP_ODD, OddArguments, TILE, odd};
 use lookback::abi;
 use lookback::cuda::compile::ENTRY_POINT;
 use lookback::cuda::{Compiler, CudaError, Run, Scanner};
 use lookback::element::{Defined, Definition, Element, ElementType, Instance, Operator};
 use lookback::gpu::Architecture;
-use lookback::kernels::own::{ChainMemory, OwnKernel};
+use lookback::kernels::own::ChainMemory;
 use lookback::lab::cuda::CudaDevice;
 use lookback::lab::dataset::Dataset;
 use lookback::lab::device::{Device, RunSettings, TraceSettings};
@@ -1090,16 +1093,6 @@ fn histograms_of_bytes_are_right_whatever_they_are() {
     }
 }
 
-/// `odd_arguments` in `examples/own_kernel.cuh`.
-#[repr(C)]
-struct OddArguments {
-    input: u64,
-    output: u64,
-    kept: u64,
-    n: u64,
-    chain: ChainMemory,
-}
-
 // SAFETY: it lies as the kernel's structure does, and its addresses are of the device.
 unsafe impl DeviceRepr for OddArguments {}
 
@@ -1107,17 +1100,15 @@ unsafe impl DeviceRepr for OddArguments {}
 fn blocks_of_a_kernel_of_ones_own_learn_what_stands_left_of_them() {
     let _turn = turn();
     let Some((_, context, stream)) = scanner("a kernel of one's own") else { return };
-    let text = include_str!("../examples/own_kernel.cuh");
-    let own = OwnKernel { text, function: "keep_odd", arguments: "odd_arguments" };
     let (major, minor) = context.compute_capability().expect("a device");
     let compiler = Compiler::new().expect("it opened before");
-    let kernel = compiler.own_kernel(&own, Architecture { major, minor }).expect("it compiles");
+    let kernel = compiler.own_kernel(&KEEP_ODD, Architecture { major, minor }).expect("it compiles");
     let module = context.load_module(Ptx::from_binary(kernel.cubin)).expect("a module");
     let function = module.load_function(ENTRY_POINT).expect("a kernel");
     for n in [1_usize, 1023, 1025, 100_000, 50_000_000] {
-        let blocks = n.div_ceil(1024) as u64;
+        let blocks = n.div_ceil(TILE) as u64;
         let input = numbers(n, 9);
-        let expected: Vec<u32> = input.iter().copied().filter(|x| x % 2 == 1).collect();
+        let expected = odd(&input);
         let input = stream.clone_htod(&input).expect("memory");
         let bytes = ChainMemory::bytes(4, blocks) as usize;
         let mut workspace = stream.alloc_zeros::<u8>(bytes).expect("memory");
@@ -1131,7 +1122,8 @@ fn blocks_of_a_kernel_of_ones_own_learn_what_stands_left_of_them() {
                 n: n as u64,
                 chain: ChainMemory::at(workspace.device_ptr_mut(&stream).0, blocks),
             };
-            let config = LaunchConfig { grid_dim: (blocks as u32, 1, 1), block_dim: (128, 1, 1), shared_mem_bytes: 0 };
+            let config =
+                LaunchConfig { grid_dim: (blocks as u32, 1, 1), block_dim: (BLOCK_THREADS, 1, 1), shared_mem_bytes: 0 };
             // SAFETY: the arrays are as large as the kernel is told, and are waited for below.
             unsafe { stream.launch_builder(&function).arg(&arguments).launch(config) }.expect("a launch");
             let count = stream.clone_dtoh(&kept).expect("memory")[0_usize] as usize;

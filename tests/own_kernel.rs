@@ -1,10 +1,13 @@
-//! A kernel of a user's own on the blocks of the scans, that of `examples/own_kernel.cuh`: for every GPU that kernels are
+//! A kernel of a user's own on the blocks of the scans, that of `examples/own_kernel/keep_odd.cuh`: for every GPU that kernels are
 //! compiled for, and on the CPU device under drawn schedules and weak memory, with the faults of the scans and without.
 #![cfg(all(feature = "cpu", feature = "lab"))]
 
 #[cfg(feature = "cuda")]
 mod common;
+#[path = "../examples/own_kernel/keep_odd.rs"]
+mod keep_odd;
 
+use keep_odd::{BLOCK_THREADS, KEEP_ODD, OddArguments, TILE, odd};
 use lookback::abi;
 use lookback::cpu::{BlockOrder, ExecutionError, LaunchSettings, Schedule, WeakMemory, WeakSettings, launch_on};
 use lookback::element::monoid::{Affine, Monoid};
@@ -13,21 +16,6 @@ use lookback::kernels::own::{ChainMemory, OwnKernel};
 use lookback::lab::cpu_kernels::{NoKernel, OwnBody};
 use lookback::lab::host_compiler::HostCompilerError;
 use proptest::prelude::*;
-
-const KEEP_ODD: OwnKernel<'static> =
-    OwnKernel { text: include_str!("../examples/own_kernel.cuh"), function: "keep_odd", arguments: "odd_arguments" };
-const BLOCK_THREADS: u32 = 128;
-const TILE: usize = 8 * BLOCK_THREADS as usize;
-
-/// `odd_arguments`.
-#[repr(C)]
-struct Arguments {
-    input: u64,
-    output: u64,
-    kept: u64,
-    n: u64,
-    chain: ChainMemory,
-}
 
 /// The kernel; not where there is no compiler.
 fn body(test: &str, own: &OwnKernel<'_>) -> Option<OwnBody> {
@@ -137,9 +125,9 @@ fn keep_odd(body: &OwnBody, n: usize, at_wrap: bool, (mutant, seed): (&'static s
         let mut x: Vec<u32> = (0..n as u32).map(number).collect();
         let (mut y, mut kept) = (vec![0_u32; n.max(1)], [u32::MAX]);
         let [input, output, count] = [address(&mut x), address(&mut y), address(&mut kept)];
-        let arguments = Arguments { input, output, kept: count, n: n as u64, chain: launches.chain() };
+        let arguments = OddArguments { input, output, kept: count, n: n as u64, chain: launches.chain() };
         launches.run(&arguments, &[(input, 4 * n, false), (output, 4 * n, true), (count, 4, true)], launch)?;
-        let expected: Vec<u32> = x.iter().copied().filter(|x| x % 2 == 1).collect();
+        let expected = odd(&x);
         if kept[0] as usize != expected.len() || y[..expected.len()] != expected {
             return Err(format!("launch {launch}: {} kept of {}", kept[0], expected.len()));
         }
@@ -217,10 +205,10 @@ proptest! {
 #[test]
 fn faults_of_the_blocks_that_it_is_made_of_are_found_in_it() {
     let test = "faults_of_the_blocks_that_it_is_made_of_are_found_in_it";
-    let (Some(odd), Some(maps)) = (body(test, &KEEP_ODD), body(test, &CHAIN_MAPS)) else { return };
+    let (Some(odd_body), Some(maps)) = (body(test, &KEEP_ODD), body(test, &CHAIN_MAPS)) else { return };
     let odd = |at_wrap| {
-        let odd = &odd;
-        move |mutant, seed| keep_odd(odd, 9 * TILE, at_wrap, (mutant, seed))
+        let body = &odd_body;
+        move |mutant, seed| keep_odd(body, 9 * TILE, at_wrap, (mutant, seed))
     };
     let found = |mutant, run: &dyn Fn(&'static str, u64) -> Result<(), String>| {
         let how = (0..400).find_map(|seed| run(mutant, seed).err()).unwrap_or_else(|| panic!("{mutant} is not found"));

@@ -56,16 +56,8 @@ class tile_chain {
   DEVICE value_type prefix(value_type total) {
     with_descriptors<problem>(config(), launch_, [&](auto descriptors) {
       if (warp_index() == 0) {
-        value_type prefix = Operator::identity();
-        if (start_.tile > 0) {
-          if (lane_index() == 0) descriptors.publish(start_.tile, start_.epoch, LOOKBACK_STATUS_AGGREGATE, total);
-          prefix = scan::look_back<Operator>(descriptors, start_);
-        }
-        if (lane_index() == 0) {
-          const value_type inclusive = combine<Operator>(prefix, total);
-          descriptors.publish(start_.tile, start_.epoch, LOOKBACK_STATUS_PREFIX, inclusive);
-          memory::shared_store(shared_.prefix, prefix);
-        }
+        const value_type prefix = scan::pass_on<Operator>(descriptors, start_, total);
+        if (lane_index() == 0) memory::shared_store(shared_.prefix, prefix);
       }
       block_barrier();  // the prefix is written, the descriptor accesses of the block are done
       if (thread_index() == 0) scan::finish_tile(launch_, descriptors, start_.epoch);

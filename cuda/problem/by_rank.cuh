@@ -170,8 +170,9 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
 
   template <class Tile, class Source>
   DEVICE static void load_items(Tile& tile, const Source& source) {
-    placed::load_items(tile, source, [&](u32 item, u64 place, const inputs& loaded) {
-      tile.items.note(item, loaded, Own::keeps(place, loaded));
+    placed::load_items(tile, source, [&](u32 item, u64 place, const inputs& loaded, bool is_there) {
+      // What is not there may be noted again: of narrow elements zeros leave room for that.
+      tile.items.note(item, is_there ? loaded : inputs{}, is_there && Own::keeps(place, loaded));
     });
     if constexpr (Tile::items_type::most != 0) load_few(tile, source);
   }
@@ -246,8 +247,8 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
       }
     }
     const u32 warps = tile.config.block_threads / LOOKBACK_WARP_LANES;
-    const u32 bytes = Stage::bytes(stage.tile_elements) / warps / LOOKBACK_VECTOR_BYTES * LOOKBACK_VECTOR_BYTES;
-    const room_of_warp room = {stage.stage + warp_index() * bytes, bytes};
+    const u32 bytes = stage.free_bytes() / warps / LOOKBACK_VECTOR_BYTES * LOOKBACK_VECTOR_BYTES;
+    const room_of_warp room = {stage.free_room() + warp_index() * bytes, bytes};
     if constexpr (stores_by_positions) {
       store_by_positions(tile, launch, room);
     } else {

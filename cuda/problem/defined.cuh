@@ -727,6 +727,11 @@ struct source_of_tile {
   // Whether a later tile's elements follow before its room ends; and whether these stand so many elements from its first.
   DEVICE bool ends_early() const { return step != tile_elements; }
   DEVICE bool is_beyond(int offset) const { return static_cast<u32>(offset) >= step; }
+  // The offset behind the last that is there.
+  DEVICE u32 end() const {
+    const i64 left = static_cast<i64>(count) - first;
+    return left < static_cast<i64>(tile_elements) ? left < 0 ? 0 : static_cast<u32>(left) : tile_elements;
+  }
 
   DEVICE bool has(int offset) const {
     const i64 index = first + offset;
@@ -843,45 +848,72 @@ struct defined {
     load_items(tile, global_arrays<defined>(launch, tile.first, tile_elements, tile.readable(launch), step));
   }
 
-  // All items of a tile, from the arrays or from a stage; `note` is told of each element, its item and its place.
+  // All items of a tile, from the arrays or from a stage; `note` is told of each element, its item, its place, and whether it is the
+  // tile's.
   template <class Tile, class Source, class Note = nothing_noted>
   DEVICE static void load_items(Tile& tile, const Source& source, Note note = {}) {
     with_run_elements<input_type>(tile.config, [&](auto access) {
       constexpr u32 width = decltype(access)::value;
+      const int first_offset = static_cast<int>(tile.template row_offset<width>(0));
+      const int row_elements = static_cast<int>(tile.template row_elements<width>());
       const auto load_rows = [&](auto is_simple, auto ends_early) {
-        const int first_offset = static_cast<int>(tile.template row_offset<width>(0));
-        const int row_elements = static_cast<int>(tile.template row_elements<width>());
         LOOKBACK_UNROLL
         for (u32 row = 0; row < tile.config.vt / width; ++row) {
-          own_state values[width];
           const int offset = first_offset + static_cast<int>(row) * row_elements;
-          // Lanes behind the tile's end load its first vector instead of none, so that no load waits for a branch.
-          const bool is_beyond = decltype(ends_early)::value != 0 && source.is_beyond(offset);
-          u32 begins = load_values<(decltype(is_simple)::value != 0)>(
-              source, is_beyond ? 0 : offset, values, [&](u32 j, u64 place, const inputs& loaded) { note(row * width + j, place, loaded); });
-          if (is_beyond) {
-            begins = 0;
-            LOOKBACK_UNROLL
-            for (u32 j = 0; j < width; ++j) values[j] = own_operator::identity();
-          }
-          if constexpr (are_marked<defined>()) {
-            tile.items.set_each(row * width, values, begins);
-          } else {
-            LOOKBACK_UNROLL
-            for (u32 j = 0; j < width; ++j) tile.items.set(row * width + j, values[j]);
-          }
+          const bool is_there = decltype(ends_early)::value == 0 || !source.is_beyond(offset);
+          load_row<(decltype(is_simple)::value != 0), width>(tile, source, row, offset, is_there, note);
         }
       };
       // A loop for each case, so that addresses of whole vectors are one address and constants. What is not simple asks for each
       // element whether it is the tile's.
-      if (!is_simple<width>(source)) {
-        load_rows(constant<0>(), constant<0>());
-      } else if (source.ends_early()) {
-        load_rows(constant<1>(), constant<1>());
-      } else {
-        load_rows(constant<1>(), constant<0>());
+      if (is_simple<width>(source)) {
+        if (source.ends_early()) {
+          load_rows(constant<1>(), constant<1>());
+        } else {
+          load_rows(constant<1>(), constant<0>());
+        }
+        return;
       }
+      if constexpr (!is_same<Note, nothing_noted>::value && is_same<typename Source::memory_kind, in_global_memory>::value) {
+        // Few tiles store by rank from registers, and all wait for the last one: its whole vectors are read as such.
+        const u32 end = source.end();
+        if (source.first >= 0 && end >= width && vectors_of<width, inputs>::type::are_loadable(source)) {
+          LOOKBACK_UNROLL
+          for (u32 row = 0; row < tile.config.vt / width; ++row) {
+            const u32 offset = static_cast<u32>(first_offset) + row * static_cast<u32>(row_elements);
+            load_row<true, width>(tile, source, row, static_cast<int>(offset), offset + width <= end, note);
+          }
+          LOOKBACK_UNROLL
+          for (u32 row = 0; row < tile.config.vt / width; ++row) {
+            const u32 offset = static_cast<u32>(first_offset) + row * static_cast<u32>(row_elements);
+            if (offset < end && end < offset + width) load_row<false, width>(tile, source, row, static_cast<int>(offset), true, note);
+          }
+          return;
+        }
+      }
+      load_rows(constant<0>(), constant<0>());
     });
+  }
+
+  // The items of a lane's row. Of one that is not there the tile's first vector is loaded instead of none, so that no load waits for a
+  // branch.
+  template <bool is_simple, u32 width, class Tile, class Source, class Note>
+  DEVICE static void load_row(Tile& tile, const Source& source, u32 row, int offset, bool is_there, Note note) {
+    own_state values[width];
+    u32 begins = load_values<is_simple>(source, is_there ? offset : 0, values, [&](u32 j, u64 place, const inputs& loaded) {
+      note(row * width + j, place, loaded, is_there);
+    });
+    if (!is_there) {
+      begins = 0;
+      LOOKBACK_UNROLL
+      for (u32 j = 0; j < width; ++j) values[j] = own_operator::identity();
+    }
+    if constexpr (are_marked<defined>()) {
+      tile.items.set_each(row * width, values, begins);
+    } else {
+      LOOKBACK_UNROLL
+      for (u32 j = 0; j < width; ++j) tile.items.set(row * width + j, values[j]);
+    }
   }
 
   // Whether the vectors of a tile are all there and each is read by one access.
@@ -1123,6 +1155,10 @@ struct staged_arrays : source_of_tile<Problem> {
       : source_of_tile<Problem>(launch, first, tile_elements, Problem::readable(launch, mode), tile_elements), stage(stage_), shift(0) {
     place_each<0>(static_cast<typename Problem::inputs*>(nullptr), place_of<is_backward>(launch.n, first, tile_elements));
   }
+
+  // What may be written where nobody reads the tile any more.
+  DEVICE u8* free_room() const { return stage; }
+  DEVICE u32 free_bytes() const { return bytes(this->tile_elements); }
 
   // Bytes of an array's part of a stage.
   DEVICE_CONSTEXPR static u32 part_bytes(u32 tile_elements, u32 element_bytes) {

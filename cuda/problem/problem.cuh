@@ -51,6 +51,17 @@ DEVICE_CONSTEXPR bool has_known_rows() {
   return false;
 }
 
+// Whether there are segments, and the last one that begins in a part of a tile is found without a look at each element. Not in
+// reproducible scans: elements before it would count as identities, which may change bits.
+template <class Problem>
+DEVICE_CONSTEXPR bool has_findable_segments() {
+  if constexpr (Problem::has_arrays) {
+    if constexpr (is_reproducible<typename Problem::operator_type>::value) return false;
+    if constexpr (Problem::segments_type::are_several) return Problem::segments_type::finds_last_begin;
+  }
+  return false;
+}
+
 // The larger one of what is loaded and what is stored. Accesses have as many elements as fit into 16 bytes of it, so a
 // lane loads and stores the same ones.
 template <class Problem>

@@ -32,17 +32,6 @@ DEVICE_CONSTEXPR u32 reducing_warps() {
   return Problem::has_arrays ? of_several : of_one;
 }
 
-// Whether there are segments, and the last one that begins in a part of a tile is found without a look at each element. Not in
-// reproducible scans: elements before it would count as identities, which may change bits.
-template <class Problem>
-DEVICE_CONSTEXPR bool has_findable_segments() {
-  if constexpr (Problem::has_arrays) {
-    if constexpr (is_reproducible<typename Problem::operator_type>::value) return false;
-    if constexpr (Problem::segments_type::are_several) return Problem::segments_type::finds_last_begin;
-  }
-  return false;
-}
-
 // What the warps of a block tell each other about the tile in each stage.
 template <class Problem, class Config>
 struct lookahead_ring {

@@ -66,41 +66,66 @@ DEVICE typename Operator::value_type look_back(Descriptors descriptors, tile_sta
   }
 }
 
-// Reads: input, output, control, descriptors, n, capacity, lead, stride. A block a tile. Without a control block no tile asks another
-// one what stands left of it, because each is whole rows, of `stride` elements together.
+// Publishes a tile's total, looks back, and publishes the prefix behind the tile. What stands left of it, for all lanes of the one
+// warp that calls this; `total` is that of lane 0.
+template <class Operator, class Descriptors>
+DEVICE typename Operator::value_type pass_on(Descriptors descriptors, tile_start start, typename Operator::value_type total) {
+  typename Operator::value_type prefix = Operator::identity();
+  if (start.tile > 0) {
+    if (lane_index() == 0) descriptors.publish(start.tile, start.epoch, LOOKBACK_STATUS_AGGREGATE, total);
+    prefix = look_back<Operator>(descriptors, start);
+  }
+  if (lane_index() == 0) {
+    descriptors.publish(start.tile, start.epoch, LOOKBACK_STATUS_PREFIX, combine<Operator>(prefix, total));
+  }
+  return prefix;
+}
+
+// A tile of whole rows, of `launch.stride` elements together: nothing stands left of it.
+template <class Problem, class Config>
+DEVICE void scan_whole_rows(Config config, const lookback_launch& launch) {
+  using storage_type = tile_storage<Problem, Config>;
+  SHARED(storage_type, storage);
+  tile<Problem, Config> mine(config, storage, launch, block_index(), launch.stride);
+  mine.load(launch);
+  mine.reduce();
+  mine.finish(launch, Problem::operator_type::identity());
+  mine.store(launch);
+}
+
+// Reads: input, output, control, descriptors, n, capacity, lead, stride. A block a tile. Without a control block each is whole rows.
 template <class Problem, class Config>
 DEVICE void lookback(Config config, const lookback_launch& launch) {
+  if constexpr (has_known_rows<Problem>()) {
+    if (launch.control == nullptr) {
+      // Within one row nothing is marked.
+      if constexpr (has_findable_segments<Problem>()) {
+        if (launch.stride == launch.columns) return scan_whole_rows<typename Problem::unbroken>(config, launch);
+      }
+      return scan_whole_rows<Problem>(config, launch);
+    }
+  }
   using Operator = typename Problem::operator_type;
   using T = typename Problem::state_type;
   using storage_type = tile_storage<Problem, Config>;
   SHARED(storage_type, storage);
   SHARED(tile_start, shared_start);
 
-  const bool is_alone = has_known_rows<Problem>() && launch.control == nullptr;
-  const tile_start start = is_alone ? tile_start{block_index(), 0} : start_tile(config, launch, shared_start);
-  const u64 room = static_cast<u64>(config.block_threads) * config.vt;
-  tile<Problem, Config> mine(config, storage, launch, start.tile, is_alone ? launch.stride : room);
+  const tile_start start = start_tile(config, launch, shared_start);
+  tile<Problem, Config> mine(config, storage, launch, start.tile);
   mine.load(launch);
   const T total = mine.reduce();
 
   with_descriptors<Problem>(config, launch, [&](auto descriptors) {
-    if (is_alone) return;
     if (warp_index() == 0) {
-      T prefix = Operator::identity();
-      if (start.tile > 0) {
-        if (lane_index() == 0) descriptors.publish(start.tile, start.epoch, LOOKBACK_STATUS_AGGREGATE, total);
-        prefix = look_back<Operator>(descriptors, start);
-      }
-      if (lane_index() == 0) {
-        descriptors.publish(start.tile, start.epoch, LOOKBACK_STATUS_PREFIX, combine<Operator>(prefix, total));
-        memory::shared_store(storage.tile_prefix, prefix);
-      }
+      const T prefix = pass_on<Operator>(descriptors, start, total);
+      if (lane_index() == 0) memory::shared_store(storage.tile_prefix, prefix);
     }
     block_barrier();  // the prefix is written, the descriptor accesses of the block are done
     if (thread_index() == 0) finish_tile(launch, descriptors, start.epoch);
   });
 
-  mine.finish(launch, is_alone ? Operator::identity() : memory::shared_load(storage.tile_prefix));
+  mine.finish(launch, memory::shared_load(storage.tile_prefix));
   mine.store(launch);
 }
 

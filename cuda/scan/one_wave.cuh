@@ -31,6 +31,23 @@ DEVICE u64 first_of_copy(const lookback_launch& launch, u64 copy) {
   return copy * (launch.tiles + LOOKBACK_DESCRIPTOR_COPY_GAP);
 }
 
+// By way of which the warps of a block store by rank, lanes side by side. A tile is in registers, so that this is all there is.
+template <class Config>
+struct room_for_ranks {
+  static constexpr u32 warps = Config::maximum_block_threads / LOOKBACK_WARP_LANES;
+  static constexpr u32 most_bytes = 24 << 10;
+  static constexpr u32 most_bytes_of_warp = 4 << 10;
+  alignas(LOOKBACK_VECTOR_BYTES) u8 bytes[warps * most_bytes_of_warp < most_bytes ? warps * most_bytes_of_warp : most_bytes];
+};
+
+// The same as a tile is told of it.
+struct room_of_block {
+  u8* first;
+  u32 bytes;
+  DEVICE u8* free_room() const { return first; }
+  DEVICE u32 free_bytes() const { return bytes; }
+};
+
 // The combination of all tiles before `start.tile`, from the copy of the descriptors that begins at `copy_first`.
 // Called by all lanes of one warp; lane 0 gets the result, the others anything.
 template <class Operator, class Descriptors>
@@ -140,7 +157,12 @@ DEVICE void one_wave(Config config, const lookback_launch& launch) {
     allow_next_launch();
     if (scans) {
       mine.finish(launch, memory::shared_load(storage.tile_prefix));
-      mine.store(launch);
+      if constexpr (is_by_rank<Problem>()) {
+        SHARED(room_for_ranks<Config>, room);
+        mine.store_through(launch, room_of_block{room.bytes, sizeof(room.bytes)});
+      } else {
+        mine.store(launch);
+      }
     }
     if (thread_index() == reading_warp * LOOKBACK_WARP_LANES) finish_tile(launch, descriptors, start.epoch);
   });

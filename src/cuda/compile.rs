@@ -387,7 +387,7 @@ impl Compiler {
         // where it spilled, because it costs occupancy.
         let alone = vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads},1")];
         let free = vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads}")];
-        let bounds = match kernel.resident_blocks(threads) {
+        let bounds = match kernel.resident_blocks(problem, threads) {
             Some(1) => vec![alone],
             Some(blocks) => vec![vec![format!("-DLOOKBACK_LAUNCH_BOUNDS={threads},{blocks}")], free, alone],
             None => vec![free, alone],

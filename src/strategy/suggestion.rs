@@ -71,7 +71,7 @@ pub fn look_ahead_over_arrays(
         (1, None) => (48, 256),
         (2, Some(..=8)) if is_one => match row.filter(|_| are_halves) {
             Some(LONG_ROW..) => (48, 256),
-            Some(_) => (24, 512),
+            Some(_) => (48, 512),
             None => (32, 512),
         },
         (2, Some(9..)) => (24, 448),
@@ -124,23 +124,23 @@ pub fn dealt(element_bytes: u32, chunk: u64, is_widened: bool) -> (u32, u32) {
     (vt, threads)
 }
 
-/// One wave that stores by rank, as far as it was measured to be faster than look-ahead on an H100, with elements and states of up
-/// to so many bytes. Each lane stores what it keeps by itself, so that look-ahead is soon faster. It is so only later where no more than
-/// 4 bytes are stored of each element that is kept, and others are dropped (`stores_word`), if elements have 4 bytes (`loads_words`) or
-/// one of a group or run is kept (`is_sparse`). The longest thread has 128 bytes, more of which would spill.
-pub fn one_wave_by_rank(
-    n: u64,
-    bytes: u32,
-    is_sparse: bool,
-    loads_words: bool,
-    stores_word: bool,
-) -> Option<(u32, u32)> {
+/// One wave that stores by rank, of up to 2^21 elements and 8 MiB, with elements and states of up to so many bytes: as far as it was
+/// measured to be faster than look-ahead on an H200, of whose 132 multiprocessors 128 have a tile each. The longest thread has 128
+/// bytes, more of which would spill.
+pub fn one_wave_by_rank(n: u64, bytes: u32) -> Option<(u32, u32)> {
+    const MOST: u64 = 1 << 21;
+    const MOST_BYTES: u64 = 8 << 20;
+    const TILES: u64 = 128;
+    const THREADS: u32 = 512;
+    if n > MOST || n.saturating_mul(bytes.into()) > MOST_BYTES {
+        return None;
+    }
     let (vt, block_threads) = match n {
         _ if n <= 1 << 16 => (8, 128),
-        _ if n <= 1 << 18 => (16, 128),
-        _ if n <= 1 << 20 && stores_word && is_sparse => (32, 128),
-        _ if n <= 1 << 20 && stores_word && loads_words => (16, 256),
-        _ => return None,
+        _ if n <= 1 << 17 => (16, 128),
+        _ if n <= 1 << 18 => (16, 256),
+        // Whole vectors of four.
+        _ => (n.div_ceil(TILES * u64::from(THREADS)).next_multiple_of(4).max(8) as u32, THREADS),
     };
     Some((vt.min(128 / bytes.next_power_of_two()), block_threads))
 }
@@ -210,8 +210,8 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes:
     /// Of large arrays, whose rows do not fill a tile.
     const PARTLY_FILLED: [(u32, u32); 7] =
         [(24, 128), (24, 256), (16, 128), (16, 192), (20, 160), (12, 256), (16, 256)];
-    /// Beyond this nothing was measured.
-    const LONGEST_ROW: u64 = 1 << 13;
+    // Beyond this nothing was measured.
+    let longest_row = if element_bytes == 2 { 1 << 14 } else { 1 << 13 };
     /// Up to here there are few tiles for as many multiprocessors as there are, so that small ones come first.
     const FEW_BYTES: u64 = 1 << 22;
     let are_few = array_bytes <= FEW_BYTES;
@@ -228,7 +228,7 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes:
         8 => (&[16, 8, 10, 12, 14, 18, 20, 22, 24, 26, 28, 30, 32], &[64, 128]),
         _ => return None,
     };
-    if state_bytes > 16 || row > LONGEST_ROW {
+    if state_bytes > 16 || row > longest_row {
         return None;
     }
     let mut tiles = tiles_of(vts, threads);
@@ -237,10 +237,18 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes:
         let width = access_width(vt, element_bytes as usize);
         rows_of_tile(u64::from(vt * threads), row, width).is_some()
     };
+    // One row of whole vectors.
+    let has_row = |&(vt, threads): &(u32, u32)| {
+        let room = u64::from(vt * threads);
+        row.is_multiple_of(access_width(vt, element_bytes as usize).into()) && (room * 7 / 8..=room).contains(&row)
+    };
     tiles.clone().find(is_full).or_else(|| match element_bytes {
         _ if are_few => tiles.find(has_rows),
         // Where rows fill no smaller block.
-        2 => tiles_of(&[32, 24, 16], &[256, 192, 160, 224]).find(is_full),
+        2 => {
+            let large = tiles_of(&[32, 24, 16], &[64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512]);
+            large.clone().find(is_full).or_else(|| large.clone().find(has_row))
+        }
         4 => PARTLY_FILLED.into_iter().find(has_rows),
         _ => None,
     })
@@ -250,10 +258,13 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes:
 /// docs/experiments.md). The more items a tile has of a digit, the longer are the runs that it stores, and two or three blocks share a
 /// multiprocessor: as many items as registers hold. Of smaller arrays tiles are smaller and fewer, because one takes longer the more
 /// items it has, and looks back longer the more of them there are: both grow with the root of n. Up to 2^13 items are one tile, if that is
-/// no larger than the largest.
+/// no larger than the largest; of up to 2^12 keys half as many threads.
 pub fn sort(key: ElementType, widest_bytes: u32, is_alone: bool, n: u64) -> (u32, u32) {
     const THREADS: u32 = 512;
     const ONE_TILE: u64 = 1 << 13;
+    if is_alone && (ONE_TILE / 4 + 1..=ONE_TILE / 2).contains(&n) {
+        return (16, THREADS / 2);
+    }
     let largest = match widest_bytes {
         bytes if !is_alone => ((96 / bytes).min(24), THREADS),
         1 => (32, THREADS),
@@ -362,7 +373,7 @@ mod tests {
         let of_rows = |row| look_ahead_over_arrays(2, 1, Some(8), false, row, true);
         assert_eq!(
             [Some(1 << 15), Some(1 << 14), Some(0), None].map(of_rows),
-            [(48, 256), (24, 512), (24, 512), (32, 512)]
+            [(48, 256), (48, 512), (48, 512), (32, 512)]
         );
         assert_eq!(look_ahead_over_arrays(2, 1, Some(8), false, Some(1 << 15), false), (32, 512));
     }

@@ -506,7 +506,10 @@ impl ScanConfig {
         let bytes = problem.access_bytes() as u64;
         let tile = suggestion::whole_rows(bytes as u32, problem.state_bytes(), row, n.saturating_mul(bytes));
         let (vt, block_threads) = tile.filter(|_| !problem.is_reproducible())?;
-        Some(Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() })
+        // Scanned at once, one row leaves more registers for other blocks.
+        let is_one = 2 * row > u64::from(vt * block_threads);
+        let composition = if is_one { Composition::ScanThenPropagate } else { Composition::ReduceThenScan };
+        Some(Self { vt, block_threads, composition, ..Self::default() })
     }
 
     /// The one of reproducible scans of such a problem, whatever the strategy.
@@ -567,17 +570,20 @@ impl Kernel {
 
     /// Blocks of so many threads that the registers of a multiprocessor have to leave room for, where the assembler needs to be
     /// told. Of a scan down columns, whose blocks wait for others while they hold their tiles, 768 threads; of a sort, whose threads
-    /// keep keys, half as many more.
-    pub fn resident_blocks(self, threads: u32) -> Option<u32> {
+    /// keep keys, half as many more; of rows 1024, because nothing but other blocks hides what a block waits for that has one tile.
+    pub fn resident_blocks(self, problem: Problem, threads: u32) -> Option<u32> {
         const THREADS_OF_COLUMNS: u32 = 768;
+        const THREADS_OF_ROWS: u32 = 1024;
         // As many blocks as any multiprocessor takes.
         const MOST: u32 = 16;
         let shape = self.strategy().row().shape;
         let holds_columns = self.scans_columns() && !self.is_persistent();
+        let holds_rows = self == Self::Lookback && problem.defined().is_some_and(Defined::has_rows);
         let blocks_of = |resident: u32| Some((resident / threads).clamp(1, MOST));
         match self {
             Self::SortByDigit | Self::SortInBlock => blocks_of(THREADS_OF_COLUMNS + THREADS_OF_COLUMNS / 2),
             _ if holds_columns => blocks_of(THREADS_OF_COLUMNS),
+            _ if holds_rows => blocks_of(THREADS_OF_ROWS),
             _ => shape.resident_blocks,
         }
     }

@@ -66,7 +66,7 @@ use crate::abi;
 use crate::element::{ElementType, Instance, Operator, Problem};
 use crate::gpu::Architecture;
 use crate::strategy::plan::{KernelKey, Plan, ScanRequest, Step};
-use crate::strategy::{Blocks, Composition, Mode, ScanConfig, Strategy, StrategyChoice};
+use crate::strategy::{Blocks, Mode, ScanConfig, Strategy, StrategyChoice};
 use crate::strategy::{columns, suggestion};
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::LazyLock;
@@ -317,14 +317,9 @@ impl Tuning {
             return None;
         }
         let bytes = problem.access_bytes().max(defined.own_state_bytes());
-        let stored_bytes: usize = defined.outputs().map(|(_, bytes)| bytes).sum();
-        let stores_word = stored_bytes <= 4 && !defined.fills_outputs();
-        let loads_words = problem.access_bytes() == 4;
-        let is_sparse = defined.has_groups() || defined.has_lengths();
-        Some(match suggestion::one_wave_by_rank(n, bytes as u32, is_sparse, loads_words, stores_word) {
+        Some(match suggestion::one_wave_by_rank(n, bytes as u32) {
             Some((vt, block_threads)) => {
-                let config =
-                    ScanConfig { vt, block_threads, composition: Composition::ReduceThenScan, ..ScanConfig::default() };
+                let config = ScanConfig { vt, block_threads, ..ScanConfig::default() };
                 Resolved { strategy: Strategy::OneWave, config }
             }
             None => Resolved { strategy: Strategy::Lookahead, ..found },
@@ -895,16 +890,16 @@ mod tests {
         let hopper = Tuning::committed(Gpu::H100);
         for (problem, n, expected) in [
             (select, 1 << 16, (Strategy::OneWave, 8, 128)),
-            (select, 1 << 18, (Strategy::OneWave, 16, 128)),
-            (select, (1 << 18) + 1, (Strategy::OneWave, 16, 256)),
-            (select, (1 << 20) + 1, (Strategy::Lookahead, 32, 256)),
+            (select, 1 << 18, (Strategy::OneWave, 16, 256)),
+            (select, (1 << 18) + 1, (Strategy::OneWave, 8, 512)),
+            (select, 1 << 21, (Strategy::OneWave, 32, 512)),
             (select, (1 << 21) + 1, (Strategy::Lookahead, 20, 512)),
-            (totals_of_words, 1 << 20, (Strategy::OneWave, 32, 128)),
-            (totals_of_words, (1 << 20) + 1, (Strategy::Lookahead, 20, 256)),
-            (apart, (1 << 18) + 1, (Strategy::Lookahead, 16, 256)),
+            (totals_of_words, 1 << 20, (Strategy::OneWave, 16, 512)),
+            (totals_of_words, 1_500_000, (Strategy::OneWave, 24, 512)),
+            (apart, 1 << 20, (Strategy::OneWave, 16, 512)),
             // A thread has no more than 128 bytes of 16 each.
-            (totals, 1 << 18, (Strategy::OneWave, 8, 128)),
-            (totals, (1 << 18) + 1, (Strategy::Lookahead, 7, 192)),
+            (totals, 1 << 18, (Strategy::OneWave, 8, 256)),
+            (totals, (1 << 19) + 1, (Strategy::Lookahead, 7, 192)),
         ] {
             assert_eq!(choose(&hopper, problem, n), expected, "{problem}, {n}");
         }
