@@ -157,12 +157,13 @@ DEVICE void one_wave(Config config, const lookback_launch& launch) {
     allow_next_launch();
     if (scans) {
       mine.finish(launch, memory::shared_load(storage.tile_prefix));
+      bool is_stored = false;
       if constexpr (is_by_rank<Problem>()) {
         SHARED(room_for_ranks<Config>, room);
-        mine.store_through(launch, room_of_block{room.bytes, sizeof(room.bytes)});
-      } else {
-        mine.store(launch);
+        // What a warp keeps of a row that spans the block does not stand side by side with what it keeps of the next one.
+        if (!mine.spans_block()) is_stored = mine.store_through(launch, room_of_block{room.bytes, sizeof(room.bytes)});
       }
+      if (!is_stored) mine.store(launch);
     }
     if (thread_index() == reading_warp * LOOKBACK_WARP_LANES) finish_tile(launch, descriptors, start.epoch);
   });

@@ -550,7 +550,7 @@ fn sizes_between(below: u64, up_to: u64) -> BTreeSet<u64> {
 mod tests {
     use super::*;
     use crate::element::{Axis, Definition, Segments};
-    use crate::strategy::Strategy;
+    use crate::strategy::{Composition, Strategy};
     use proptest::prelude::*;
 
     fn instance(element: ElementType, operator: Operator) -> Instance {
