@@ -377,8 +377,8 @@ fn tiles_of_whole_rows_leave_registers_for_other_blocks() {
     let n = ROW << 13;
     let mut most: Vec<(Job, u32)> = Vec::new();
     for (kind, element, registers) in [
-        (ProblemKind::Rows, ElementType::F32, 80),
-        (ProblemKind::Rows, ElementType::BF16, 80),
+        (ProblemKind::Rows, ElementType::F32, 96),
+        (ProblemKind::Rows, ElementType::BF16, 64),
         (ProblemKind::Recurrence, ElementType::F32, 128),
         (ProblemKind::ReverseRecurrence, ElementType::F32, 128),
         (ProblemKind::Recurrence, ElementType::BF16, 128),

@@ -83,7 +83,7 @@ DEVICE typename Operator::value_type pass_on(Descriptors descriptors, tile_start
 
 // A tile of whole rows, of `launch.stride` elements together: nothing stands left of it.
 template <class Problem, class Config>
-DEVICE void scan_whole_rows(Config config, const lookback_launch& launch) {
+DEVICE void scan_whole_rows(const lookback_launch& launch, Config config) {
   using storage_type = tile_storage<Problem, Config>;
   SHARED(storage_type, storage);
   tile<Problem, Config> mine(config, storage, launch, block_index(), launch.stride);
@@ -100,9 +100,9 @@ DEVICE void lookback(Config config, const lookback_launch& launch) {
     if (launch.control == nullptr) {
       // Within one row nothing is marked.
       if constexpr (has_findable_segments<Problem>()) {
-        if (launch.stride == launch.columns) return scan_whole_rows<typename Problem::unbroken>(config, launch);
+        if (launch.stride == launch.columns) return scan_whole_rows<typename Problem::unbroken>(launch, config);
       }
-      return scan_whole_rows<Problem>(config, launch);
+      return scan_whole_rows<Problem>(launch, config);
     }
   }
   using Operator = typename Problem::operator_type;

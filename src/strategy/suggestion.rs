@@ -398,6 +398,8 @@ mod tests {
             [1280, 5120, 8192].map(|row| whole_rows(2, 8, row, 1 << 26)),
             [Some((32, 160)), Some((32, 160)), Some((32, 256))]
         );
-        assert_eq!([1, 2, 4].map(|bytes| whole_rows(bytes, 8, 16_384, 1 << 26)), [None; 3]);
+        assert_eq!([1, 2, 4].map(|bytes| whole_rows(bytes, 8, 16_384, 1 << 26)), [None, Some((32, 512)), None]);
+        // Of halves one row may leave an eighth of a tile, if it is whole vectors.
+        assert_eq!([3000, 3001].map(|row| whole_rows(2, 8, row, 1 << 26)), [Some((32, 96)), None]);
     }
 }
