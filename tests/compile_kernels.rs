@@ -545,7 +545,7 @@ fn tiles_of_whole_rows_are_compiled_without_spills() {
         }
     }
     let (listed, mut failures) = compile_all(&compiler, &jobs);
-    // Threads of 64 bytes spill up to four words and take less time than shorter ones, which spill none (docs/experiments.md).
+    // Threads of 64 bytes took less time than shorter ones (docs/experiments.md); that was measured when they spilled nothing.
     let spills_few =
         |(job, resources): &&(Job, KernelResources)| job.config.vt == 64 && resources.spill_store_bytes <= 16;
     let counted: Vec<_> = listed.iter().filter(|listed| !spills_few(listed)).copied().collect();

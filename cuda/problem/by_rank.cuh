@@ -171,7 +171,7 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
   template <class Tile, class Source>
   DEVICE static void load_items(Tile& tile, const Source& source) {
     placed::load_items(tile, source, [&](u32 item, u64 place, const inputs& loaded, bool is_there) {
-      // What is not there may be noted again: of narrow elements zeros leave room for that.
+      // An item that is not there yet is noted once more when it is: narrow ones are joined bit by bit, with zeros until then.
       tile.items.note(item, is_there ? loaded : inputs{}, is_there && Own::keeps(place, loaded));
     });
     if constexpr (Tile::items_type::most != 0) load_few(tile, source);

@@ -93,7 +93,8 @@ DEVICE void scan_whole_rows(const lookback_launch& launch, Config config) {
   mine.store(launch);
 }
 
-// Reads: input, output, control, descriptors, n, capacity, lead, stride. A block a tile. Without a control block each is whole rows.
+// Reads: input, output, control, descriptors, n, capacity, lead, stride, columns. A block a tile. Without a control block each tile is
+// whole rows.
 template <class Problem, class Config>
 DEVICE void lookback(Config config, const lookback_launch& launch) {
   if constexpr (has_known_rows<Problem>()) {

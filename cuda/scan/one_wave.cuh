@@ -31,7 +31,7 @@ DEVICE u64 first_of_copy(const lookback_launch& launch, u64 copy) {
   return copy * (launch.tiles + LOOKBACK_DESCRIPTOR_COPY_GAP);
 }
 
-// By way of which the warps of a block store by rank, lanes side by side. A tile is in registers, so that this is all there is.
+// Shared memory by way of which the warps of a block store by rank, lanes side by side: there is no stage, because tiles are in registers.
 template <class Config>
 struct room_for_ranks {
   static constexpr u32 warps = Config::maximum_block_threads / LOOKBACK_WARP_LANES;
@@ -40,7 +40,7 @@ struct room_for_ranks {
   alignas(LOOKBACK_VECTOR_BYTES) u8 bytes[warps * most_bytes_of_warp < most_bytes ? warps * most_bytes_of_warp : most_bytes];
 };
 
-// The same as a tile is told of it.
+// The same, as `store_through` asks for it.
 struct room_of_block {
   u8* first;
   u32 bytes;

@@ -153,12 +153,11 @@ pub fn one_wave_over_arrays(bytes: u32) -> (u32, u32) {
 }
 
 /// Look-ahead that stores by rank, of the same arrays, measured on an H100 and an H200. Tiles are large, because what a warp does
-/// once a tile, to find where it stores and to hand elements on through the stage, is then shared by more elements; of few elements
-/// they are small, so that every multiprocessor has some.
+/// once a tile, to find where it stores and to hand elements on through the stage, is then shared by more elements; of few elements,
+/// where states are too wide for one wave, they are small, so that every multiprocessor has some.
 pub fn look_ahead_by_rank(
     element_bytes: u32,
     inputs: usize,
-    outputs: usize,
     has_groups: bool,
     length_bytes: Option<u32>,
     n: u64,
@@ -169,11 +168,10 @@ pub fn look_ahead_by_rank(
         (1 | 2, 1) if length_bytes > Some(element_bytes) => (24, 320),
         (4, 1) if length_bytes > Some(element_bytes) => (20, 320),
         // The larger one spills some words, and was measured to be faster.
-        (4, 1) if length_bytes.is_some() => (28, if n <= FEW { 320 } else { 448 }),
+        (4, 1) if length_bytes.is_some() => (28, 448),
         // It spills, and was measured to be faster than tiles that do not.
-        (1, 1) if length_bytes.is_some() && n > FEW => (32, 512),
+        (1, 1) if length_bytes.is_some() => (32, 512),
         (1 | 2, _) if n <= FEW => (32, 256),
-        (4, 1) if n <= FEW && outputs == 1 => (32, 256),
         // In the tile of the next line, where the assembler makes room for one more block, these spill.
         (4, 2..) if n <= FEW && has_groups => (20, 256),
         (4, _) if n <= FEW => (16, 256),
@@ -204,7 +202,7 @@ fn tiles_of(vts: &[u32], threads: &[u32]) -> impl Iterator<Item = (u32, u32)> + 
 }
 
 /// Tiles of whole rows of an array of so many bytes: the first that rows fill, in the order in which they were measured to be fast on an
-/// H200, and then, up to 4 MiB and of 4 bytes, the first that they fill at least seven eighths of. `None` where there are none, and where
+/// H200, and then, up to 4 MiB and of 4 bytes, the first that they fill at least seven eighths of, of 2 bytes one row. `None` where there are none, and where
 /// none were faster than look-ahead: its warps have parts of 256 elements of 8 bytes, which no row of a multiple of that ends within.
 pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes: u64) -> Option<(u32, u32)> {
     const LEAST_ROW_OF_PARTS: u64 = 256;
@@ -234,21 +232,17 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes:
     }
     let mut tiles = tiles_of(vts, threads);
     let is_full = |&(vt, threads): &(u32, u32)| u64::from(vt * threads).is_multiple_of(row);
-    let has_rows = |&(vt, threads): &(u32, u32)| {
-        let width = access_width(vt, element_bytes as usize);
-        rows_of_tile(u64::from(vt * threads), row, width).is_some()
+    let of_rows = |&(vt, threads): &(u32, u32)| {
+        rows_of_tile(u64::from(vt * threads), row, access_width(vt, element_bytes as usize))
     };
-    // One row of whole vectors.
-    let has_row = |&(vt, threads): &(u32, u32)| {
-        let room = u64::from(vt * threads);
-        row.is_multiple_of(access_width(vt, element_bytes as usize).into()) && (room * 7 / 8..=room).contains(&row)
-    };
+    let has_rows = |tile: &(u32, u32)| of_rows(tile).is_some();
+    let has_one_row = |tile: &(u32, u32)| of_rows(tile) == Some(row);
     tiles.clone().find(is_full).or_else(|| match element_bytes {
         _ if are_few => tiles.find(has_rows),
         // Where rows fill no smaller block.
         2 => {
-            let large = tiles_of(&[32, 24, 16], &[64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512]);
-            large.clone().find(is_full).or_else(|| large.clone().find(has_row))
+            let mut large = tiles_of(&[32, 24, 16], &[64, 96, 128, 160, 192, 224, 256, 320, 384, 448, 512]);
+            large.clone().find(is_full).or_else(|| large.find(has_one_row))
         }
         4 => PARTLY_FILLED.into_iter().find(has_rows),
         _ => None,

@@ -468,14 +468,7 @@ impl ScanConfig {
         let widest_output = defined.outputs().map(|(_, bytes)| bytes as u32).max();
         let lengths = widest_output.filter(|_| defined.has_lengths());
         let (vt, block_threads) = match defined.is_by_rank() {
-            true => suggestion::look_ahead_by_rank(
-                element_bytes,
-                inputs,
-                defined.outputs().count(),
-                defined.has_groups(),
-                lengths,
-                n,
-            ),
+            true => suggestion::look_ahead_by_rank(element_bytes, inputs, defined.has_groups(), lengths, n),
             false => {
                 let row = defined.has_rows().then(|| row.unwrap_or(0));
                 let are_halves = defined.own_state_bytes() > problem.access_bytes();
@@ -570,7 +563,7 @@ impl Kernel {
 
     /// Blocks of so many threads that the registers of a multiprocessor have to leave room for, where the assembler needs to be
     /// told. Of a scan down columns, whose blocks wait for others while they hold their tiles, 768 threads; of a sort, whose threads
-    /// keep keys, half as many more; of rows 1024, because nothing but other blocks hides what a block waits for that has one tile.
+    /// keep keys, half as many more; of rows 1024: a block has one tile, and only other blocks hide how long it waits for its loads.
     pub fn resident_blocks(self, problem: Problem, threads: u32) -> Option<u32> {
         const THREADS_OF_COLUMNS: u32 = 768;
         const THREADS_OF_ROWS: u32 = 1024;
@@ -578,7 +571,7 @@ impl Kernel {
         const MOST: u32 = 16;
         let shape = self.strategy().row().shape;
         let holds_columns = self.scans_columns() && !self.is_persistent();
-        let holds_rows = self == Self::Lookback && problem.defined().is_some_and(Defined::has_rows);
+        let holds_rows = shape.knows_whole_rows && problem.defined().is_some_and(Defined::has_rows);
         let blocks_of = |resident: u32| Some((resident / threads).clamp(1, MOST));
         match self {
             Self::SortByDigit | Self::SortInBlock => blocks_of(THREADS_OF_COLUMNS + THREADS_OF_COLUMNS / 2),
