@@ -360,7 +360,7 @@ struct tile {
     if constexpr (is_packed<width>()) {
       return combine_packed<Operator>(items.words + row * vector_words);
     } else if constexpr (is_by_rank<Problem>()) {
-      return items.template combined<Operator, width>(row);
+      return items.template combined<Operator, width>(row, first + row_offset<width>(row));
     } else if constexpr (are_marked<Problem>()) {
       if (splits_runs) return items.template combined<Operator, width, true>(row * width);
       return items.template combined<Operator, width, false>(row * width);

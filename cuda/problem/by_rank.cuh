@@ -7,7 +7,8 @@
 //   has_groups                                 whether elements are in groups, whose states begin anew, and one of each is kept
 //   keeps_last                                 whether that is the last one
 //   has_lengths                                whether what is stored of it is told how many elements there are since the one that
-//                                              was kept before, itself included: that is its state then
+//                                              was kept before, itself included; what is loaded says of each whether it is kept, and
+//                                              its index follows from its place
 //   outputs store(u64 i, value_type, inputs)   what is stored of it
 //   may_store_any                              whether that may be asked of what is not stored, too
 //   others                                     what becomes of the others
@@ -47,6 +48,20 @@ struct in_groups {
   DEVICE static value_type identity() { return {Operator::identity(), 0}; }
   DEVICE static value_type combine(value_type a, value_type b) {
     return {b.groups != 0 ? b.value : Operator::combine(a.value, b.value), static_cast<Count>(a.groups + b.groups)};
+  }
+  DEVICE static value_type without(value_type total, value_type) { return total; }
+};
+
+// The last element that is kept of a stretch, as one more than its index (0 where none is), and how many are. Stretches may be combined
+// in any order, because the last one of all has the highest index.
+template <class Count>
+struct last_and_count {
+  using value_type = counted<Count, Count>;
+  static constexpr bool is_commutative = true;
+  static constexpr bool is_exactly_undone = false;
+  DEVICE static value_type identity() { return {0, 0}; }
+  DEVICE static value_type combine(value_type a, value_type b) {
+    return {a.value > b.value ? a.value : b.value, static_cast<Count>(a.groups + b.groups)};
   }
   DEVICE static value_type without(value_type total, value_type) { return total; }
 };

@@ -1206,7 +1206,7 @@ struct staged_arrays : source_of_tile<Problem> {
       u32 bits = 0;
       LOOKBACK_UNROLL
       for (u32 j = 0; j < width; ++j) set_bit_if(bits, j, values[j].groups != 0);
-      return since_kept<width, typename Problem::state_type>(bits);
+      return last_and_count_of<typename Problem::state_type>(bits, this->first + shift);
     }
     auto value = Operator::identity();
     LOOKBACK_UNROLL

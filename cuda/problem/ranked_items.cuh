@@ -31,12 +31,11 @@ DEVICE_CONSTEXPR bool has_lengths() {
   return false;
 }
 
-// A run of `width` elements, of which those are kept that have a bit: how many are behind the last of them, or how many there are, and
-// how many are kept.
-template <u32 width, class T>
-DEVICE T since_kept(u32 kept) {
-  const u32 since = kept == 0 ? width : width - 32 + leading_zeros(kept);
-  return {since, count_bits(kept)};
+// The state of a run of elements, the first one of that index, of which those are kept that have a bit (`last_and_count`).
+template <class T>
+DEVICE T last_and_count_of(u32 kept, long long first_index) {
+  using Count = decltype(T::groups);
+  return {kept == 0 ? Count{0} : static_cast<Count>(first_index + 32 - static_cast<int>(leading_zeros(kept))), count_bits(kept)};
 }
 
 // A bit for each of several items, which may stand in several words.
@@ -182,7 +181,7 @@ struct ranked_items : ranked_elements<Problem, typename Problem::state_type, cap
   DEVICE void set(u32, T) {}
 
   template <class Operator, u32 width>
-  DEVICE T combined(u32 row) const {
+  DEVICE T combined(u32 row, long long) const {
     return static_cast<T>(count_bits(kept.template of_row<width>(row * width)));
   }
   template <class Operator, u32 width>
@@ -227,7 +226,7 @@ struct ranked_items<Problem, capacity, true, false, most_few> : ranked_elements<
   }
 
   template <class Operator, u32 width>
-  DEVICE T combined(u32 row) {
+  DEVICE T combined(u32 row, long long) {
     LOOKBACK_UNROLL
     for (u32 j = 1; j < width; ++j) {
       const u32 i = row * width + j;
@@ -280,8 +279,7 @@ struct ranked_items<Problem, capacity, true, false, most_few> : ranked_elements<
   }
 };
 
-// Kept elements count, and the others between them: a state a row, because both follow from the bits. A place where the array has no
-// element counts as one that is not kept; the first row that has a kept element tells its length by its index.
+// Kept elements count, and it is known which of them is the last: a state a row, because both follow from the bits.
 template <class Problem, u32 capacity, u32 most_few>
 struct ranked_items<Problem, capacity, false, true, most_few> : ranked_elements<Problem, decltype(Problem::state_type::groups), capacity, most_few> {
   using T = typename Problem::state_type;
@@ -289,28 +287,28 @@ struct ranked_items<Problem, capacity, false, true, most_few> : ranked_elements<
   using ranked_elements<Problem, Count, capacity, most_few>::before;
   using ranked_elements<Problem, Count, capacity, most_few>::kept;
 
-  Count since_before[capacity];  // of each row, up to its first item
+  Count last_before[capacity];  // of each row: one more than the index of the last one that is kept before its first item, or 0
 
   // The bit is all that there is of a state.
   DEVICE void set(u32, T) {}
 
+  // Of a row whose first item has that index.
   template <class Operator, u32 width>
-  DEVICE T combined(u32 row) const {
-    return since_kept<width, T>(kept.template of_row<width>(row * width));
+  DEVICE T combined(u32 row, long long first_index) const {
+    return last_and_count_of<T>(kept.template of_row<width>(row * width), first_index);
   }
   template <class Operator, u32 width>
   DEVICE void scan(u32 row, T left) {
     before[row] = left.groups;
-    since_before[row] = left.value;
+    last_before[row] = left.value;
   }
   template <class Operator, u32 width>
-  DEVICE void propagate(u32 row, T prefix) { scan<Operator, width>(row, combine<Operator>(prefix, T{since_before[row], before[row]})); }
+  DEVICE void propagate(u32 row, T prefix) { scan<Operator, width>(row, combine<Operator>(prefix, T{last_before[row], before[row]})); }
 
   // The state of an item says how many there are since the one that was kept before it, itself included.
   template <u32 width, class Body>
   DEVICE void each_of_row(u32 row, long long first_index, Body body) const {
-    // From the row's begin on, or from behind the last one that was kept.
-    Count since = before[row] == 0 ? static_cast<Count>(first_index) : since_before[row];
+    Count since = static_cast<Count>(first_index) - last_before[row];
     Count count = before[row];
     LOOKBACK_UNROLL
     for (u32 j = 0; j < width; ++j) {
@@ -323,7 +321,7 @@ struct ranked_items<Problem, capacity, false, true, most_few> : ranked_elements<
 
   // The state of item `j`, that `number` others are kept before in its row, the last of them at `previous`.
   DEVICE T state_of_kept(u32 row, long long first_index, u32 number, u32 j, u32 previous) const {
-    const Count since = before[row] == 0 ? static_cast<Count>(first_index) : since_before[row];
+    const Count since = static_cast<Count>(first_index) - last_before[row];
     return T{number == 0 ? since + j + 1 : Count{0} + (j - previous), before[row] + number + 1};
   }
 };

@@ -1219,7 +1219,8 @@ impl Defined {
 
     /// Whether `left` and `right` may be exchanged.
     pub fn is_commutative(self) -> bool {
-        self.bytes_behind().is_none()
+        let begin_anew = self.has_groups() || self.segments.mark_states();
+        !begin_anew
             && !self.is_reproducible
             && match &self.definition.0.combining {
                 Combining::Count | Combining::Length => true,

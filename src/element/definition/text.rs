@@ -266,12 +266,14 @@ impl Definition {
         let is_kept = format!("user_text::user_keep(place{given})");
         let loaded_state = match begin {
             Some(_) => format!("{{user_text::user_load(place{given}), user_text::user_begin(place{given}) ? 1u : 0u}}"),
-            None if has_lengths => format!("{is_kept} ? value_type{{0, 1}} : value_type{{1, 0}}"),
+            None if has_lengths => format!("{{0, {is_kept} ? 1u : 0u}}"),
             None => format!("{is_kept} ? 1u : 0u"),
         };
-        let (operator, own_state) = match begin.is_some() || has_lengths {
-            true => (format!("::lookback::in_groups<combining, {}>", count.cuda_type()), ", state.value"),
-            false => (String::from("combining"), ""),
+        let count = count.cuda_type();
+        let (operator, own_state) = match begin {
+            Some(_) => (format!("::lookback::in_groups<combining, {count}>"), ", state.value"),
+            None if has_lengths => (format!("::lookback::last_and_count<{count}>"), ", state.value"),
+            None => (String::from("combining"), ""),
         };
         format!(
             "{arrays}  using operator_type = {operator};\n  using value_type = typename operator_type::value_type;\n  static \
