@@ -421,21 +421,26 @@ fn compactions_are_compiled_without_spills_on_every_architecture() {
         Definition::unique::<u16>().expect("numbers"),
         Definition::run_length_encode::<u32>().expect("numbers"),
         Definition::run_length_encode::<u8>().expect("numbers"),
+        Definition::non_trivial_runs::<u32>().expect("numbers"),
         sums.expect("numbers"),
         maps.expect("maps"),
     ] {
-        let problem = Problem::from(definition.define().expect("a definition"));
+        let defined = definition.define().expect("a definition");
+        let problem_of = |n| Problem::from(defined.of_length(n));
         let hopper = Tuning::committed(Gpu { architecture: HOPPER, multiprocessors: 132 });
         let large = 1 << 26;
-        let back = (Tuning::suggested(Strategy::Lookback, problem, large), large, &Architecture::CHECKED[..]);
-        // Below and above each limit of one wave and of small tiles.
-        let chosen = [17, 18, 20, 21, 26].map(|power| {
+        let back = Tuning::suggested(Strategy::Lookback, problem_of(large), large);
+        // Below and above each limit of one wave and of small tiles, and with counts of 64 bits.
+        let chosen = [17, 18, 20, 21, 22, 26, 27, 33].map(|power| {
             let n = 1 << power;
-            (hopper.choose(StrategyChoice::Auto, problem, n, None, [0, 0]), n, &[HOPPER][..])
+            (hopper.choose(StrategyChoice::Auto, problem_of(n), n, None, [0, 0]), n, &[HOPPER][..])
         });
-        assert_eq!(chosen[0].0.strategy, Strategy::OneWave, "{problem}");
-        assert_eq!(chosen[4].0.strategy, Strategy::Lookahead, "{problem}");
-        for (Resolved { strategy, config }, n, architectures) in chosen.into_iter().chain([back]) {
+        assert_eq!(chosen[0].0.strategy, Strategy::OneWave, "{}", problem_of(large));
+        assert_eq!(chosen[5].0.strategy, Strategy::Lookahead, "{}", problem_of(large));
+        for (Resolved { strategy, config }, n, architectures) in
+            chosen.into_iter().chain([(back, large, &Architecture::CHECKED[..])])
+        {
+            let problem = problem_of(n);
             let aligned = ScanRequest::aligned(problem.tuned_as(), strategy, Mode::Inclusive, config, n);
             let plan = Plan::new(&ScanRequest { problem, ..aligned }).expect("it is offered");
             let Step { kernel, problem, config, .. } = plan.steps[0];

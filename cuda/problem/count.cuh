@@ -23,6 +23,16 @@ DEVICE u64 elements_of(const lookback_launch& launch) {
   return n;
 }
 
+// The items of an expansion: no more than there are offsets of, whatever the count says.
+DEVICE u64 expanded_items(const lookback_launch& launch) {
+  if (launch.count == nullptr) return launch.segments;
+  const u64 count = load_number(launch.count, launch.count_bytes, 0);
+  if (count <= launch.segments) return count;
+  // Relaxed: as above.
+  memory::store_relaxed(&launch.findings->count, count);
+  return launch.segments;
+}
+
 // Calls `body` with the launch as it is once the elements are counted. Blocks that take tiles in turn get no more tiles than
 // there are; where each block has its own, those behind the last element find nothing to do.
 template <class Problem, class Config, class Body>

@@ -1,5 +1,5 @@
 // How many elements fall into each of several bins: a histogram, or how often each digit of keys has each of its values. The blocks
-// of a launch count apart, in shared memory; another launch adds up what they have counted (`reduce_columns.cuh`).
+// of a launch count apart, in shared memory, and each adds what it has counted to counts that a launch before has cleared.
 #pragma once
 
 #include "../config.cuh"
@@ -48,7 +48,17 @@ DEVICE void with_loaded_elements(Config config, const lookback_launch& launch, B
   body(constant<1>(), 0u);
 }
 
-// Reads: output (written: a row of counts a block, of whole warps' widths), n, and what the problem loads. Any number of blocks.
+// Adds to a count. Relaxed, pairs with nothing: sums do not depend on who adds first, and launches behind this one are ordered by the
+// stream.
+DEVICE void add_to_count(u32* count, u32 value) { memory::fetch_add_relaxed(count, value); }
+// In two words: whoever finds that the lower one wraps carries into the upper one.
+DEVICE void add_to_count(u64* count, u32 value) {
+  u32* const words = reinterpret_cast<u32*>(count);
+  const u32 before = memory::fetch_add_relaxed(words, value);
+  if (before + value < before) memory::fetch_add_relaxed(words + 1, 1u);
+}
+
+// Reads: output (added to: a count a bin), n, and what the problem loads. Any number of blocks.
 template <class Problem, class Config>
 DEVICE void count_bins(Config config, const lookback_launch& launch) {
   if constexpr (Problem::has_arrays) {
@@ -63,19 +73,25 @@ DEVICE void count_bins(Config config, const lookback_launch& launch) {
     const auto count = [&](u64 index, const items_type& items) {
       Problem::each_bin(launch, index, items, [&](u32 bin) { shared.count(bin); });
     };
+    const u32 threads = config.block_threads;
+    // Fewer elements than a vector has, a thread each.
+    const auto count_singly = [&](u64 first, u64 end) {
+      const u64 index = first + thread_index();
+      if (index >= end) return;
+      items_type items;
+      load_elements<0>(launch, index, items);
+      count(index, items);
+    };
     with_loaded_elements<items_type>(config, launch, [&](auto access, u32 lead) {
       constexpr u32 width = decltype(access)::value;
       const u64 head = (width - lead) % width;  // elements before the first vector
-      if (width > 1 && block_index() == 0 && thread_index() < head && thread_index() < launch.n) {
-        items_type items;
-        load_elements<0>(launch, thread_index(), items);
-        count(thread_index(), items);
-      }
-      const u64 tile_elements = static_cast<u64>(config.block_threads) * config.vt;
-      u64 first = head + block_index() * tile_elements;
-      for (; first + tile_elements <= launch.n; first += grid_blocks() * tile_elements) {
-        const u64 mine = first + thread_index() * width;
-        const auto index_of = [&](u64 i) { return mine + i / width * width * config.block_threads + i % width; };
+      if (block_index() == 0) count_singly(0, head < launch.n ? head : launch.n);
+      if (launch.n <= head) return;
+      const u64 tile_elements = static_cast<u64>(threads) * config.vt;
+      const u64 tiles = (launch.n - head) / tile_elements;
+      for (u64 tile = block_index(); tile < tiles; tile += grid_blocks()) {
+        const u64 mine = head + tile * tile_elements + thread_index() * width;
+        const auto index_of = [&](u64 i) { return mine + i / width * width * threads + i % width; };
         items_type loaded[Config::maximum_vt];
         LOOKBACK_UNROLL
         for (u64 i = 0; i < config.vt; i += width) {
@@ -85,27 +101,31 @@ DEVICE void count_bins(Config config, const lookback_launch& launch) {
         LOOKBACK_UNROLL
         for (u64 i = 0; i < config.vt; ++i) count(index_of(i), loaded[i]);
       }
-      // What is left is less than a tile.
-      const u32 left = first < launch.n ? static_cast<u32>(launch.n - first) : 0;
+      // What is left is less than a tile. All blocks share it, from the last one on, which may have had no tile.
+      const u64 turn = grid_blocks() - 1 - block_index();
+      const u64 step = grid_blocks() * threads * width;
       constexpr u32 at_once = width == 1 ? Config::maximum_vt : width;
-      for (u32 i = thread_index(); i < left; i += at_once * config.block_threads) {
-        items_type loaded[at_once] = {};
+      u64 mine = head + tiles * tile_elements + (turn * threads + thread_index()) * width;
+      for (; mine + width <= launch.n; mine += at_once / width * step) {
+        const auto index_of = [&](u32 i) { return mine + i / width * step + i % width; };
+        const auto has = [&](u32 i) { return width > 1 || index_of(i) < launch.n; };
+        items_type loaded[at_once];
         LOOKBACK_UNROLL
-        for (u32 j = 0; j < at_once; ++j) {
-          if (i + j * config.block_threads < left) load_elements<0>(launch, first + i + j * config.block_threads, loaded[j]);
+        for (u32 i = 0; i < at_once; i += width) {
+          const auto at = [&](u32 j) -> items_type& { return loaded[i + j]; };
+          if (has(i)) load_vectors<width, 0>(launch, index_of(i), at, static_cast<items_type*>(nullptr));
         }
         LOOKBACK_UNROLL
-        for (u32 j = 0; j < at_once; ++j) {
-          if (i + j * config.block_threads < left) count(first + i + j * config.block_threads, loaded[j]);
+        for (u32 i = 0; i < at_once; ++i) {
+          if (has(i)) count(index_of(i), loaded[i]);
         }
       }
+      if (turn == 0) count_singly(launch.n - (launch.n - head) % width, launch.n);
     });
     block_barrier();  // all is counted
-    const u32 bins = Problem::bins(launch);
-    const u64 columns = (bins + LOOKBACK_WARP_LANES - 1) / LOOKBACK_WARP_LANES * LOOKBACK_WARP_LANES;
-    Count* const row = static_cast<Count*>(launch.output) + block_index() * columns;
-    for (u32 bin = thread_index(); bin < bins; bin += config.block_threads) {
-      memory::store_spine(row + bin, static_cast<Count>(shared.total(bin)));
+    for (u32 bin = thread_index(); bin < Problem::bins(launch); bin += config.block_threads) {
+      const u32 total = shared.total(bin);
+      if (total != 0) add_to_count(static_cast<Count*>(launch.output) + bin, total);
     }
   }
 }

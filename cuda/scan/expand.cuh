@@ -8,6 +8,7 @@
 
 #include "../async_copy.cuh"
 #include "../config.cuh"
+#include "../problem/count.cuh"
 #include "../problem/moved.cuh"
 
 namespace lookback {
@@ -22,7 +23,7 @@ struct merge_path {
   u64 places;  // those of them that have an item
 
   DEVICE explicit merge_path(const lookback_launch& launch)
-      : offsets(static_cast<const Number*>(launch.offsets)), items(launch.segments), room(launch.n) {
+      : offsets(static_cast<const Number*>(launch.offsets)), items(expanded_items(launch)), room(launch.n) {
     const u64 end = begin(items);
     places = end < room ? end : room;
   }

@@ -12,15 +12,6 @@
 namespace lookback {
 namespace scan {
 
-// Reads: output (the bits), n (their words, a multiple of 4). A thread four words.
-template <class Problem, class Config>
-DEVICE void clear_marks(Config config, const lookback_launch& launch) {
-  u32* const words = static_cast<u32*>(launch.output);
-  const u64 first = (block_index() * config.block_threads + thread_index()) * 4;
-  const u32 none[4] = {0, 0, 0, 0};
-  if (first < launch.n) memory::store_vector<4>(words + first, none);
-}
-
 // Neighbouring segments of a lane, so that enough of their borders are on their way at one time.
 constexpr u32 segments_of_lane = 4;
 

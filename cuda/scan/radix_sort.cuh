@@ -1,6 +1,6 @@
 // Radix sort from the lowest digit of the keys to the highest, each digit in a single pass with decoupled look-back (Adinets &
 // Merrill, "Onesweep: A Faster Least Significant Digit Radix Sort for GPUs", 2022). How often each digit has each of its 256 values
-// is counted ahead (`count_bins.cuh`, `reduce_columns.cuh`). Then a launch a digit moves every element: a tile publishes how many items
+// is counted ahead (`count_bins.cuh`). Then a launch a digit moves every element: a tile publishes how many items
 // it has of each digit, puts them in order in shared memory, looks back for where those of each digit go, and stores them.
 #pragma once
 

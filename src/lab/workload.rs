@@ -279,7 +279,12 @@ impl ProblemKind {
         matches!(self.row().combined, Combined::ByOperator | Combined::InOrder)
     }
 
-    /// Whether it is a scan, and nothing else that scans are for.
+    /// Whether each result is the one before times a coefficient, and a number more.
+    pub(crate) const fn is_recurrence(self) -> bool {
+        matches!(self.row().combined, Combined::AsRecurrence)
+    }
+
+    /// Whether every strategy may run it: scans, and what is stored by rank.
     pub const fn is_scan(self) -> bool {
         matches!(self.row().stored, Stored::All | Stored::First(_) | Stored::Only(_))
     }
@@ -711,7 +716,7 @@ impl Workload {
 
     /// Whether there is an array of addends beside that of factors.
     pub(crate) fn has_addends(self) -> bool {
-        self.kind.row().combined == Combined::AsRecurrence
+        self.kind.is_recurrence()
     }
 
     /// Whether the user's arrays are two: factors and addends, or keys and what goes with them.
@@ -1112,7 +1117,7 @@ mod tests {
         for &kind in ProblemKind::ALL {
             let segment = (kind.needs_shape() || kind.has_runs()).then_some(7);
             let of_halves = Workload::with_halves(kind, Operator::Sum, ElementType::F16, ElementType::F16, segment);
-            let stores_halves = kind.has_operator() || kind.row().combined == Combined::AsRecurrence;
+            let stores_halves = kind.has_operator() || kind.is_recurrence();
             let stores_others = kind == ProblemKind::NonZero;
             assert_eq!(of_halves.is_ok(), stores_halves || stores_others, "{kind}: {of_halves:?}");
         }

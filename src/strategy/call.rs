@@ -299,7 +299,10 @@ impl Call {
     }
 
     pub fn count(&mut self, number: Lent) {
-        self.defined = self.defined.counted();
+        // Of an expansion it counts items, of all others elements.
+        if self.defined.verb() != Verb::Expand {
+            self.defined = self.defined.counted();
+        }
         self.count = Some(number);
     }
 
@@ -702,7 +705,7 @@ impl Call {
         if self.offsets.is_some_and(|offsets| offsets.elements < fewest) {
             return Err(CallError::NoOffsets(self.scan()));
         }
-        if self.count.is_some() && (self.defined.axis().is_some() || self.verb == Verb::Expand) {
+        if self.count.is_some() && self.defined.axis().is_some() {
             return Err(CallError::CountedElsewhere(self.scan()));
         }
         for (name, lent) in [("offsets", self.offsets), ("count", self.count)] {

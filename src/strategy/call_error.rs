@@ -171,11 +171,8 @@ pub enum CallError {
          expansion items"
     )]
     NoOffsets(String),
-    /// A count where it is not known how many columns are meant, or where the last offset counts.
-    #[error(
-        "{0}: how many elements there are the host says, where columns are scanned, and of an expansion the last offset: leave \
-         `count_from` out"
-    )]
+    /// A count where it is not known how many columns are meant.
+    #[error("{0}: how many elements there are the host says, where columns are scanned: leave `count_from` out")]
     CountedElsewhere(String),
     /// Offsets that the device has found wrong.
     #[error(

@@ -264,29 +264,27 @@ impl Planner {
         }
     }
 
-    /// How many elements fall into each of so many bins: each block leaves a row of counts, and what all have counted goes
-    /// `into` a place. Of a sort the bins are those of all digits of these bits.
+    /// The launch that clears so many words.
+    fn clear(&mut self, words: u64, output: Place) {
+        const WORDS_OF_THREAD: u64 = 4;
+        let config = KernelConfig { vt: 1, block_threads: 256, mode: Mode::Inclusive, ..self.config.untiled() };
+        let blocks = words.div_ceil(WORDS_OF_THREAD * u64::from(config.block_threads));
+        let clear = self.step(Kernel::ClearWords, config, Place::None, output, blocks);
+        self.steps.push(Step { problem: Problem::plain(Instance::SUM_OF_WORDS), n: words, ..clear });
+    }
+
+    /// How many elements fall into each of so many bins, `into` a place that is cleared before. Of a sort the bins are those of all
+    /// digits of these bits.
     fn count(&mut self, bins: u64, bits: Option<KeyBits>, into: Place) {
         // Blocks that count more elements than a tile has leave fewer counts to add up. With so many threads all blocks are on a data
         // centre's GPU at once.
         const MOST_BLOCKS: u64 = 512;
         const MOST_THREADS: u64 = 1 << 18;
-        const LANES: u64 = abi::LOOKBACK_WARP_LANES as u64;
         let blocks =
             self.blocks_of_elements().min(MOST_BLOCKS).min(MOST_THREADS / u64::from(self.config.block_threads));
-        let rows = self.scratch(blocks * bins.next_multiple_of(LANES), self.problem.published_bytes());
-        let mut count = self.step(Kernel::CountBins, self.config.untiled(), Place::Input, rows, blocks);
-        count.key_bits = bits;
-        let config = KernelConfig { vt: 1, block_threads: 512, ..self.config.untiled() };
-        let (problem, n, stride, level) = (self.sum_of_counts(), bins, blocks, 1);
-        let reduce = self.step(Kernel::ReduceColumns, config, rows, into, bins.div_ceil(LANES));
-        self.steps.extend([count, Step { problem, n, stride, level, ..reduce }]);
-    }
-
-    /// What counts are added up by.
-    fn sum_of_counts(&self) -> Problem {
-        let is_long = self.problem.published_bytes() == 8;
-        Problem::plain(if is_long { Instance::SUM_OF_LONG_WORDS } else { Instance::SUM_OF_WORDS })
+        self.clear(bins * self.problem.published_bytes() as u64 / 4, into);
+        let count = self.step(Kernel::CountBins, self.config.untiled(), Place::Input, into, blocks);
+        self.steps.push(Step { key_bits: bits, ..count });
     }
 
     /// The launches of a histogram: its counts, and where it is cumulated their sums by one block.
@@ -300,7 +298,8 @@ impl Planner {
         self.count(n, None, counts);
         let (vt, block_threads) = suggestion::single_block(bytes as u32, n * bytes as u64);
         let config = KernelConfig { vt, block_threads, ..self.config.untiled() };
-        let (problem, tiles) = (self.sum_of_counts(), n.div_ceil(u64::from(vt * block_threads)));
+        let sum = if bytes == 8 { Instance::SUM_OF_LONG_WORDS } else { Instance::SUM_OF_WORDS };
+        let (problem, tiles) = (Problem::plain(sum), n.div_ceil(u64::from(vt * block_threads)));
         let sums = self.step(Kernel::SingleBlock, config, counts, Place::Output, 1);
         self.steps.push(Step { problem, n, tiles, level: 1, ..sums });
     }
@@ -384,21 +383,18 @@ impl Planner {
             return;
         }
         const LINE_BITS: u64 = 8 * abi::LOOKBACK_VECTOR_BYTES as u64;
-        let config = KernelConfig { vt: 1, block_threads: 256, mode: Mode::Inclusive, ..self.config.untiled() };
-        let threads = u64::from(config.block_threads);
+        const SEGMENTS_OF_THREAD: u64 = 4;
+        const MOST_BLOCKS: u64 = 4096;
         // Whole tiles are read, in whole lines.
         let tile = self.config.tile_elements();
         let lines = (u64::from(abi::LOOKBACK_LEADING_BITS) + self.n + tile).div_ceil(LINE_BITS) + 1;
         let bits = self.scratch(lines, abi::LOOKBACK_VECTOR_BYTES as usize);
-        let clear = Step {
-            problem: Problem::plain(Instance::SUM_OF_WORDS),
-            n: lines * u64::from(abi::LOOKBACK_VECTOR_BYTES) / 4,
-            ..self.step(Kernel::ClearMarks, config, Place::None, bits, lines.div_ceil(threads))
-        };
+        self.clear(lines * u64::from(abi::LOOKBACK_VECTOR_BYTES) / 4, bits);
+        let config = KernelConfig { vt: 1, block_threads: 256, mode: Mode::Inclusive, ..self.config.untiled() };
         // A few segments a thread, of as many as there may be; the blocks of a launch take them in turn.
-        let blocks = self.n.div_ceil(4 * threads).min(4096);
-        let mark = Step { n: self.n, grid_blocks: blocks, kernel: Kernel::MarkSegments, ..clear.clone() };
-        self.steps.extend([clear, mark]);
+        let blocks = self.n.div_ceil(SEGMENTS_OF_THREAD * u64::from(config.block_threads)).min(MOST_BLOCKS);
+        let mark = self.step(Kernel::MarkSegments, config, Place::None, bits, blocks);
+        self.steps.push(Step { problem: Problem::plain(Instance::SUM_OF_WORDS), ..mark });
         self.bits = bits;
     }
 

@@ -61,8 +61,9 @@ pub fn look_ahead_over_arrays(
     row: Option<u64>,
     are_halves: bool,
 ) -> (u32, u32) {
-    /// Rows from which on few parts of a tile have the end of one.
+    /// Rows from which on few parts of a tile have the end of one, and nearly none.
     const LONG_ROW: u64 = 1 << 15;
+    const VERY_LONG_ROW: u64 = 1 << 16;
     let is_one = inputs == 1;
     match (element_bytes, marks) {
         (4, None) if is_widened => (16, 512),
@@ -70,7 +71,9 @@ pub fn look_ahead_over_arrays(
         (1, Some(_)) => (48, 512),
         (1, None) => (48, 256),
         (2, Some(..=8)) if is_one => match row.filter(|_| are_halves) {
-            Some(LONG_ROW..) => (48, 256),
+            Some(VERY_LONG_ROW..) => (48, 256),
+            // It spills, and was measured to be faster.
+            Some(LONG_ROW..) => (64, 256),
             Some(_) => (48, 512),
             None => (32, 512),
         },
@@ -126,8 +129,8 @@ pub fn dealt(element_bytes: u32, chunk: u64, is_widened: bool) -> (u32, u32) {
 
 /// One wave that stores by rank, of up to 2^21 elements and 8 MiB, with elements and states of up to so many bytes: as far as it was
 /// measured to be faster than look-ahead on an H200, of whose 132 multiprocessors 128 have a tile each. The longest thread has 128
-/// bytes, and half as many threads where groups (`has_groups`) would spill.
-pub fn one_wave_by_rank(n: u64, bytes: u32, has_groups: bool) -> Option<(u32, u32)> {
+/// bytes.
+pub fn one_wave_by_rank(n: u64, bytes: u32) -> Option<(u32, u32)> {
     const MOST: u64 = 1 << 21;
     const MOST_BYTES: u64 = 8 << 20;
     const TILES: u64 = 128;
@@ -139,7 +142,6 @@ pub fn one_wave_by_rank(n: u64, bytes: u32, has_groups: bool) -> Option<(u32, u3
         _ if n <= 1 << 16 => (8, 128),
         _ if n <= 1 << 17 => (16, 128),
         _ if n <= 1 << 18 => (16, 256),
-        _ if has_groups && n > 1 << 20 => (32, THREADS / 2),
         // Whole vectors of four.
         _ => (n.div_ceil(TILES * u64::from(THREADS)).next_multiple_of(4).max(8) as u32, THREADS),
     };
@@ -163,17 +165,18 @@ pub fn look_ahead_by_rank(
     n: u64,
 ) -> (u32, u32) {
     const FEW: u64 = 1 << 21;
+    const NOT_MANY: u64 = 1 << 22;
+    const MANY: u64 = 1 << 26;
     match (element_bytes, inputs) {
         // In longer threads or more of them these spill, which was not measured.
         (1 | 2, 1) if length_bytes > Some(element_bytes) => (24, 320),
         (4, 1) if length_bytes > Some(element_bytes) => (20, 320),
         // The larger one spills some words, and was measured to be faster.
-        (4, 1) if length_bytes.is_some() => (28, 448),
+        (4, 1) if length_bytes.is_some() && n > MANY => (28, 448),
         // It spills, and was measured to be faster than tiles that do not.
         (1, 1) if length_bytes.is_some() => (32, 512),
         (1 | 2, _) if n <= FEW => (32, 256),
-        // In the tile of the next line, where the assembler makes room for one more block, these spill.
-        (4, 2..) if n <= FEW && has_groups => (20, 256),
+        (4, 2..) if n <= NOT_MANY && has_groups => (20, 448),
         (4, _) if n <= FEW => (16, 256),
         (1 | 2, 1) => (24, 512),
         (1 | 2, _) => (32, 320),
@@ -252,13 +255,14 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes:
 /// The tiles of sorts of such keys, alone or with what goes with them, by bytes of the widest element (measured on an H200:
 /// docs/experiments.md). The more items a tile has of a digit, the longer are the runs that it stores, and two or three blocks share a
 /// multiprocessor: as many items as registers hold. Of smaller arrays tiles are smaller and fewer, because one takes longer the more
-/// items it has, and looks back longer the more of them there are: both grow with the root of n. Up to 2^13 items are one tile, if that is
-/// no larger than the largest; of up to 2^12 keys half as many threads.
+/// items it has, and looks back longer the more of them there are: both grow with the root of n. Up to 2^13 items are one tile of
+/// half as many threads, and with values of 16 bytes one if that is no larger than the largest.
 pub fn sort(key: ElementType, widest_bytes: u32, is_alone: bool, n: u64) -> (u32, u32) {
     const THREADS: u32 = 512;
     const ONE_TILE: u64 = 1 << 13;
-    if is_alone && (ONE_TILE / 4 + 1..=ONE_TILE / 2).contains(&n) {
-        return (16, THREADS / 2);
+    if n <= ONE_TILE && widest_bytes <= 8 {
+        let vt = (n as u32).div_ceil(THREADS / 2).next_multiple_of(4);
+        return (vt.max(4), THREADS / 2);
     }
     let largest = match widest_bytes {
         bytes if !is_alone => ((96 / bytes).min(24), THREADS),
@@ -277,10 +281,17 @@ pub fn sort(key: ElementType, widest_bytes: u32, is_alone: bool, n: u64) -> (u32
 /// The tiles of histograms of `n` elements, by bytes of the widest one: their blocks count one after the other. Those of narrow ones
 /// are whole vectors a thread, those of bytes by what was fastest on an H200 (docs/experiments.md).
 pub fn histogram(element_bytes: u32, n: u64) -> (u32, u32) {
-    const OF_BYTES: [(u64, (u32, u32)); 4] =
-        [(1 << 17, (16, 256)), (1 << 19, (32, 512)), (1 << 21, (64, 256)), (1 << 23, (8, 1024))];
+    // Up to 2^21 of them 32 blocks, because more wait for each other when they add to the same counts.
+    const OF_BYTES: [(u64, (u32, u32)); 6] = [
+        (1 << 17, (16, 256)),
+        (1 << 18, (16, 512)),
+        (1 << 19, (64, 256)),
+        (1 << 20, (64, 512)),
+        (1 << 21, (64, 1024)),
+        (1 << 23, (32, 1024)),
+    ];
     match element_bytes {
-        1 => OF_BYTES.iter().find(|(most, _)| n <= *most).map_or((32, 1024), |&(_, tile)| tile),
+        1 => OF_BYTES.iter().find(|(most, _)| n <= *most).map_or((64, 1024), |&(_, tile)| tile),
         2 => (32, 512),
         4 => (20, 384),
         8 => (12, 320),
@@ -368,7 +379,7 @@ mod tests {
         let of_rows = |row| look_ahead_over_arrays(2, 1, Some(8), false, row, true);
         assert_eq!(
             [Some(1 << 15), Some(1 << 14), Some(0), None].map(of_rows),
-            [(48, 256), (48, 512), (48, 512), (32, 512)]
+            [(64, 256), (48, 512), (48, 512), (32, 512)]
         );
         assert_eq!(look_ahead_over_arrays(2, 1, Some(8), false, Some(1 << 15), false), (32, 512));
     }

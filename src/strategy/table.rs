@@ -271,7 +271,7 @@ strategies! {
             kernels: &[Kernel::Lookback, Kernel::Columns],
             kernels_of_no_scan: &[
                 Kernel::CountBins,
-                Kernel::ReduceColumns,
+                Kernel::ClearWords,
                 Kernel::SortByDigit,
                 Kernel::SortInBlock,
                 Kernel::ExpandCounts,
@@ -533,7 +533,7 @@ fn is_widened(problem: Problem) -> bool {
 
 impl Kernel {
     /// Those that make bits of offsets, before the ones of any strategy.
-    pub const MARKING: &'static [Self] = &[Self::ClearMarks, Self::MarkSegments];
+    pub const MARKING: &'static [Self] = &[Self::ClearWords, Self::MarkSegments];
 
     /// The strategy whose row speaks for the kernel: the first that has it.
     pub fn strategy(self) -> Strategy {

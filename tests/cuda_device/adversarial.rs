@@ -5,7 +5,7 @@ use super::unkind::unkind;
 use super::{scanner, turn};
 use cudarc::driver::{CudaSlice, CudaStream};
 use lookback::cuda::Scanner;
-use lookback::element::Definition;
+use lookback::element::{Definition, ElementType, Operator};
 use std::sync::Arc;
 
 /// What the device has, and what fills an output before anything is stored there.
@@ -38,6 +38,9 @@ fn unkind_arrays_are_compacted_sorted_counted_and_shared_out_rightly() {
             let on_gpu = stream.clone_htod(&x).expect("memory");
             check_partition(&device, &x, &on_gpu).unwrap_or_else(|what| panic!("{what}: {n}, {name}"));
             check_runs(&device, &x, &on_gpu).unwrap_or_else(|what| panic!("{what}: {n}, {name}"));
+            check_firsts_and_totals(&device, &x, &on_gpu).unwrap_or_else(|what| panic!("{what}: {n}, {name}"));
+            check_longer_runs(&device, &x, &on_gpu).unwrap_or_else(|what| panic!("{what}: {n}, {name}"));
+            check_bins(&device, &x, &on_gpu).unwrap_or_else(|what| panic!("{what}: {n}, {name}"));
             check_sorts(&device, &x, &on_gpu).unwrap_or_else(|what| panic!("{what}: {n}, {name}"));
             check_counts(&device, &x).unwrap_or_else(|what| panic!("{what}: {n}, {name}"));
             check_places(&device, &x).unwrap_or_else(|what| panic!("{what}: {n}, {name}"));
@@ -88,6 +91,90 @@ fn check_runs(device: &Device<'_>, x: &[u32], on_gpu: &CudaSlice<u32>) -> Result
     run.expand().expect("it is launched");
     scanner.check(stream).expect("the offsets are right");
     equal(&device.back(&again), x, "repeated values")
+}
+
+/// Unique words and floats, places of what is not 0, and totals by key, of keys that are their own numbers.
+fn check_firsts_and_totals(device: &Device<'_>, x: &[u32], on_gpu: &CudaSlice<u32>) -> Result<(), &'static str> {
+    let Device { scanner, stream } = device;
+    let runs: Vec<&[u32]> = x.chunk_by(|a, b| a == b).collect();
+    let firsts: Vec<u32> = runs.iter().map(|run| run[0]).collect();
+    let mut unique = device.words(x.len());
+    let defined = Definition::unique::<u32>().expect("numbers").define().expect("a selection");
+    scanner.run(stream, defined).input(on_gpu).output(&mut unique).compact().expect("it is launched");
+    equal(&device.back(&unique)[..firsts.len()], &firsts, "unique words")?;
+
+    let floats: Vec<f32> = x.iter().map(|&bits| f32::from_bits(bits)).collect();
+    let firsts_of_floats: Vec<u32> = floats.chunk_by(|a, b| a == b).map(|run| run[0].to_bits()).collect();
+    let floats_on_gpu = stream.clone_htod(&floats).expect("memory");
+    let mut unique = stream.alloc_zeros::<f32>(x.len()).expect("memory");
+    let defined = Definition::unique::<f32>().expect("numbers").define().expect("a selection");
+    scanner.run(stream, defined).input(&floats_on_gpu).output(&mut unique).compact().expect("it is launched");
+    let found: Vec<u32> = stream.clone_dtoh(&unique).expect("memory").iter().map(|float| float.to_bits()).collect();
+    equal(&found[..firsts_of_floats.len()], &firsts_of_floats, "unique floats")?;
+
+    let expected: Vec<u64> = (0..).zip(x).filter(|&(_, &x)| x != 0).map(|(place, _)| place).collect();
+    let mut places = device.longs(x.len());
+    let defined = Definition::nonzero::<u32>().expect("numbers").define().expect("a selection");
+    scanner.run(stream, defined).input(on_gpu).output(&mut places).compact().expect("it is launched");
+    equal(&stream.clone_dtoh(&places).expect("memory")[..expected.len()], &expected, "places of what is not 0")?;
+
+    let sums: Vec<u32> = runs.iter().map(|run| run[0].wrapping_mul(run.len() as u32)).collect();
+    let (mut keys, mut totals) = (device.words(x.len()), device.words(x.len()));
+    let by_key = Definition::reduce_by_key::<u32>(Operator::Sum, ElementType::U32, ElementType::U32);
+    let defined = by_key.expect("numbers").define().expect("totals");
+    let run = scanner.run(stream, defined).input(on_gpu).input(on_gpu);
+    run.output(&mut keys).output(&mut totals).compact().expect("it is launched");
+    equal(&device.back(&keys)[..firsts.len()], &firsts, "keys of totals")?;
+    equal(&device.back(&totals)[..sums.len()], &sums, "totals by key")
+}
+
+/// Runs of more than one element.
+fn check_longer_runs(device: &Device<'_>, x: &[u32], on_gpu: &CudaSlice<u32>) -> Result<(), &'static str> {
+    let Device { scanner, stream } = device;
+    let mut place = 0;
+    let mut expected = Vec::new();
+    for run in x.chunk_by(|a, b| a == b) {
+        if run.len() > 1 {
+            expected.push((place, run.len() as u64));
+        }
+        place += run.len() as u64;
+    }
+    let (mut places, mut lengths, mut count) = (device.longs(x.len()), device.longs(x.len()), device.longs(1));
+    let longer = Definition::non_trivial_runs::<u32>().expect("numbers").define().expect("runs");
+    let run = scanner.run(stream, longer).input(on_gpu).output(&mut places).output(&mut lengths);
+    run.count_into(&mut count).compact().expect("it is launched");
+    equal(&stream.clone_dtoh(&count).expect("memory"), &[expected.len() as u64], "how many longer runs")?;
+    let [places, lengths] = [places, lengths].map(|longs| stream.clone_dtoh(&longs).expect("memory"));
+    let found: Vec<(u64, u64)> = places.into_iter().zip(lengths).take(expected.len()).collect();
+    equal(&found, &expected, "longer runs")
+}
+
+/// Words in bins of the same width, and floats between levels.
+fn check_bins(device: &Device<'_>, x: &[u32], on_gpu: &CudaSlice<u32>) -> Result<(), &'static str> {
+    const BINS: u32 = 7;
+    let (lower, upper) = (0x1000_u32, 0xf000_0000);
+    let Device { scanner, stream } = device;
+    let mut expected = vec![0_u32; BINS as usize];
+    for x in x.iter().filter(|&&x| (lower..upper).contains(&x)) {
+        let bin = u64::from(x - lower) * u64::from(BINS) / u64::from(upper - lower);
+        expected[bin as usize] += 1;
+    }
+    let mut counts = device.words(BINS as usize);
+    let even = Definition::even_histogram::<u32, u32>(BINS, lower, upper).expect("ends").define().expect("bins");
+    scanner.run(stream, even).input(on_gpu).output(&mut counts).histogram().expect("it is launched");
+    equal(&device.back(&counts), &expected, "counts of even bins")?;
+
+    let levels = [f32::NEG_INFINITY, -1.0, -0.0, f32::MIN_POSITIVE, 1.0, 1.0e30];
+    let floats: Vec<f32> = x.iter().map(|&bits| f32::from_bits(bits)).collect();
+    let expected: Vec<u64> = levels
+        .windows(2)
+        .map(|ends| floats.iter().filter(|&&float| ends[0] <= float && float < ends[1]).count() as u64)
+        .collect();
+    let floats = stream.clone_htod(&floats).expect("memory");
+    let mut counts = device.longs(expected.len());
+    let between = Definition::histogram_between::<f32, u64>(&levels).expect("levels").define().expect("bins");
+    scanner.run(stream, between).input(&floats).output(&mut counts).histogram().expect("it is launched");
+    equal(&stream.clone_dtoh(&counts).expect("memory"), &expected, "counts between levels")
 }
 
 fn check_sorts(device: &Device<'_>, x: &[u32], on_gpu: &CudaSlice<u32>) -> Result<(), &'static str> {

@@ -71,7 +71,8 @@ const SCANS: &[(Operator, ElementType, ElementType)] = &[
 /// Types of the recurrences, likewise: states of 8 and 16 bytes.
 const RECURRENCES: &[(Operator, ElementType, ElementType)] =
     &[(Operator::Sum, ElementType::U32, ElementType::U32), (Operator::Sum, ElementType::F64, ElementType::F64)];
-/// Types of keys and of what is counted, likewise: floats, and bytes, which alone are stored by their counts.
+/// Types of keys, of what is counted and of what is stored by rank, likewise: floats, and bytes, several of which wait in a word, and
+/// which alone are sorted by their counts.
 const KEYS: &[(Operator, ElementType, ElementType)] = &[
     (Operator::Sum, ElementType::U32, ElementType::U32),
     (Operator::Sum, ElementType::F64, ElementType::F64),
@@ -81,8 +82,7 @@ const KEYS: &[(Operator, ElementType, ElementType)] = &[
 /// What cases of a problem are drawn of, in segments whose length is still to be drawn.
 pub(super) fn workloads(kind: ProblemKind) -> Vec<Workload> {
     let segment = (kind.needs_shape() || kind.has_runs()).then_some(SEGMENT);
-    // What stores something else of an element may store it of few bytes in many.
-    let of_arrays = if kind.is_scan() && kind.stored_type().is_none() { RECURRENCES } else { KEYS };
+    let of_arrays = if kind.is_recurrence() { RECURRENCES } else { KEYS };
     let scans = if kind.has_operator() { SCANS } else { of_arrays };
     let workload = |&(operator, input, element)| Workload::new(kind, operator, input, element, segment).ok();
     scans.iter().filter_map(workload).collect()

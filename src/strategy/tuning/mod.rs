@@ -317,7 +317,7 @@ impl Tuning {
             return None;
         }
         let bytes = problem.access_bytes().max(defined.own_state_bytes());
-        Some(match suggestion::one_wave_by_rank(n, bytes as u32, defined.has_groups()) {
+        Some(match suggestion::one_wave_by_rank(n, bytes as u32) {
             Some((vt, block_threads)) => {
                 let config = ScanConfig { vt, block_threads, ..ScanConfig::default() };
                 Resolved { strategy: Strategy::OneWave, config }
