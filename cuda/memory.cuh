@@ -23,6 +23,8 @@
 //     void pass_if(u32 pass)                   goes on upwards
 //     void put_if<step>(u32 put, T value, const T* begin, u32 count)     the same, but what is not among those is only passed by
 //   void shared_add(u32& where, u32 value)     by any threads at one time: a relaxed atomic addition of block scope
+//   shared_counts<pitch>{u32* first}           counts, each `pitch` words behind the one before
+//     void add(u32 number, u32 value)          `shared_add` to one of them
 //
 // The protocol between blocks. `site` names the line, and each call site names its partner.
 //   u32  load_relaxed(const u32* p, site)      u64 load_relaxed(const u64* p, site)

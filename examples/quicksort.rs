@@ -6,8 +6,8 @@
 //!
 //!     cargo run --release --example quicksort -- FOLDER
 //!
-//! On a GPU the same definitions run by `Scanner::run` over cudarc's slices: the calls have the same names. What are loops
-//! here, the choice of pivots and the moving, would be kernels there. This is to learn from; `Definition::sort` has as many
+//! On a GPU the same definitions run by `Scanner::run` over cudarc's slices: the calls have the same names. Of what are loops
+//! here the choice of pivots would be a kernel there, and the moving a `Definition::scattered`. This is to learn from; `Definition::sort` has as many
 //! passes as keys have bytes, whatever their order.
 
 mod check;
@@ -76,7 +76,7 @@ fn three_way_partition(
     let [less, equal, _] = totals[0];
     let begins = [0, less, less + equal];
     let mut parted = vec![0; numbers.len()];
-    // A scan stores at the place that it loaded from: it says where each number goes, and a loop moves them.
+    // A scan stores at the place that it loaded from: it says where each number goes, and a loop moves them, so that it is seen.
     for (i, &x) in numbers.iter().enumerate() {
         let class = class(x, pivot);
         parted[(begins[class] + counts[class][i]) as usize - 1] = x;

@@ -1046,6 +1046,47 @@ fn a_captured_sort_replays_rightly_over_other_keys_of_another_number() {
     }
 }
 
+/// How many runs there are, how long they are and where they begin is in the device's memory alone, and other at each replay.
+#[test]
+fn a_captured_chain_encodes_runs_sums_their_lengths_and_expands_them_again() {
+    const N: usize = 60_000;
+    let _turn = turn();
+    let Some((scanner, context, stream)) = scanner("a_captured_chain") else { return };
+    // SAFETY: one stream for all arrays, which is waited for before they go.
+    unsafe { context.disable_event_tracking() };
+    let encode = Definition::run_length_encode::<u32>().expect("numbers").define().expect("runs");
+    let sums = Definition::of_numbers(Operator::Sum, ElementType::U64, ElementType::U64).expect("numbers");
+    let sums = sums.define().expect("sums");
+    let repeated = Definition::repeated::<u32>().define().expect("an expansion");
+    let mut x = stream.alloc_zeros::<u32>(N).expect("memory");
+    let (mut values, mut again) =
+        (stream.alloc_zeros::<u32>(N).expect("memory"), stream.alloc_zeros::<u32>(N).expect("memory"));
+    let mut lengths = stream.alloc_zeros::<u64>(N).expect("memory");
+    let mut offsets = stream.alloc_zeros::<u64>(N + 1).expect("memory");
+    let mut runs = stream.alloc_zeros::<u64>(1).expect("memory");
+    let mut chain = || {
+        let run = scanner.run(&stream, encode).input(&x).output(&mut values).output(&mut lengths);
+        run.count_into(&mut runs).compact().expect("runs");
+        let mut ends = offsets.slice_mut(1..);
+        let run = scanner.run(&stream, sums).input(&lengths).output(&mut ends).count_from(&runs);
+        run.inclusive().expect("sums");
+        let run = scanner.run(&stream, repeated).offsets(&offsets).input(&values).output(&mut again);
+        run.count_from(&runs).expand().expect("places");
+    };
+    // Compiles and allocates what is captured.
+    chain();
+    let graph = captured(&stream, &mut chain);
+    for replay in 1..=100 {
+        // From runs of one to a single one.
+        let contents: Vec<u32> = (0..N).map(|i| ((i * i / 7 + replay) / (replay * replay * 7)) as u32).collect();
+        stream.memcpy_htod(&contents, &mut x).expect("memory");
+        stream.memset_zeros(&mut again).expect("memory");
+        graph.launch().expect("replay");
+        assert!(stream.clone_dtoh(&again).expect("memory") == contents, "replay {replay}");
+        scanner.check(&stream).expect("counts and offsets are right");
+    }
+}
+
 /// They are stored by their counts, in vectors and at their ends.
 #[test]
 fn sorts_of_bytes_alone_are_right_at_any_address() {

@@ -219,6 +219,18 @@ DEVICE void shared_add(u32& where, u32 value) {
   atomicAdd_block(&where, value);
 }
 
+// Counts, each so many words behind the one before. An addition is four instructions for a byte of a word: where the compiler knows which
+// bits of the address are of the first count and which of the number, it may put them together by one or two more.
+template <u32 pitch>
+struct shared_counts {
+  u32 first;
+  DEVICE explicit shared_counts(u32* first_) { asm("mov.b32 %0, %1;" : "=r"(first) : "r"(static_cast<u32>(__cvta_generic_to_shared(first_)))); }
+  DEVICE void add(u32 number, u32 value) const {
+    asm("" : "+r"(number));
+    shared_add(*static_cast<u32*>(__cvta_shared_to_generic(first + number * static_cast<u32>(pitch * sizeof(u32)))), value);
+  }
+};
+
 // The protocol between blocks. `volatile` keeps the instruction, the memory clobber keeps the compiler
 // from moving plain accesses across it; what the hardware may move is in the instruction's semantics.
 // Its scope is the GPU, but for a kernel whose blocks are on several GPUs.

@@ -331,6 +331,13 @@ DEVICE void shared_add(u32& place, u32 value, call_site where = {}) {
   }
 }
 
+template <u32 pitch>
+struct shared_counts {
+  u32* first;
+  DEVICE explicit shared_counts(u32* first_) : first(first_) {}
+  DEVICE void add(u32 number, u32 value, call_site where = {}) const { shared_add(first[number * pitch], value, where); }
+};
+
 DEVICE u32 load_relaxed(const u32* p, call_site where = {}) {
   return host::protocol_load(LOOKBACK_ACCESS_RELAXED_LOAD, p, __ATOMIC_RELAXED, where);
 }

@@ -24,8 +24,7 @@ DEVICE u64 elements_of(const lookback_launch& launch) {
 }
 
 // The items of an expansion: no more than there are offsets of, whatever the count says.
-DEVICE u64 expanded_items(const lookback_launch& launch) {
-  if (launch.count == nullptr) return launch.segments;
+DEVICE u64 counted_items(const lookback_launch& launch) {
   const u64 count = load_number(launch.count, launch.count_bytes, 0);
   if (count <= launch.segments) return count;
   // Relaxed: as above.

@@ -18,12 +18,14 @@
 
 namespace lookback {
 
-template <class Own_, bool is_counted_>
+// `counts_items`: of an expansion, whether the device says how many items there are.
+template <class Own_, bool is_counted_, bool counts_items_>
 struct moved : plain<operators::sum<u32>> {
   using Own = Own_;
   using inputs = typename Own::inputs;
   static constexpr bool has_arrays = true;
   static constexpr bool is_counted = is_counted_;
+  static constexpr bool counts_items = counts_items_;
 };
 
 }  // namespace lookback

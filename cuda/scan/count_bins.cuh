@@ -16,7 +16,8 @@ struct bin_counts {
 
   u32 counts[bins * copies];
 
-  DEVICE void count(u32 bin) { memory::shared_add(counts[bin * copies + lane_index() % copies], 1u); }
+  // Those of the lane.
+  DEVICE memory::shared_counts<copies> of_lane() { return memory::shared_counts<copies>(counts + lane_index() % copies); }
 
   // From the lane's own copy on, so that lanes meet in no bank here, either. A few loads at once, because all would take registers
   // that more threads need.
@@ -70,8 +71,9 @@ DEVICE void count_bins(Config config, const lookback_launch& launch) {
       memory::shared_store(shared.counts[i], 0u);
     }
     block_barrier();  // nothing is counted yet
+    const auto of_lane = shared.of_lane();
     const auto count = [&](u64 index, const items_type& items) {
-      Problem::each_bin(launch, index, items, [&](u32 bin) { shared.count(bin); });
+      Problem::each_bin(launch, index, items, [&](u32 bin) { of_lane.add(bin, 1); });
     };
     const u32 threads = config.block_threads;
     // Fewer elements than a vector has, a thread each.
@@ -88,9 +90,8 @@ DEVICE void count_bins(Config config, const lookback_launch& launch) {
       if (block_index() == 0) count_singly(0, head < launch.n ? head : launch.n);
       if (launch.n <= head) return;
       const u64 tile_elements = static_cast<u64>(threads) * config.vt;
-      const u64 tiles = (launch.n - head) / tile_elements;
-      for (u64 tile = block_index(); tile < tiles; tile += grid_blocks()) {
-        const u64 mine = head + tile * tile_elements + thread_index() * width;
+      for (u64 first = head + block_index() * tile_elements; first + tile_elements <= launch.n; first += grid_blocks() * tile_elements) {
+        const u64 mine = first + thread_index() * width;
         const auto index_of = [&](u64 i) { return mine + i / width * width * threads + i % width; };
         items_type loaded[Config::maximum_vt];
         LOOKBACK_UNROLL
@@ -105,7 +106,7 @@ DEVICE void count_bins(Config config, const lookback_launch& launch) {
       const u64 turn = grid_blocks() - 1 - block_index();
       const u64 step = grid_blocks() * threads * width;
       constexpr u32 at_once = width == 1 ? Config::maximum_vt : width;
-      u64 mine = head + tiles * tile_elements + (turn * threads + thread_index()) * width;
+      u64 mine = launch.n - (launch.n - head) % tile_elements + (turn * threads + thread_index()) * width;
       for (; mine + width <= launch.n; mine += at_once / width * step) {
         const auto index_of = [&](u32 i) { return mine + i / width * step + i % width; };
         const auto has = [&](u32 i) { return width > 1 || index_of(i) < launch.n; };

@@ -22,8 +22,8 @@ struct merge_path {
   u64 room;    // places that the outputs have
   u64 places;  // those of them that have an item
 
-  DEVICE explicit merge_path(const lookback_launch& launch)
-      : offsets(static_cast<const Number*>(launch.offsets)), items(expanded_items(launch)), room(launch.n) {
+  DEVICE merge_path(const lookback_launch& launch, u64 items_)
+      : offsets(static_cast<const Number*>(launch.offsets)), items(items_), room(launch.n) {
     const u64 end = begin(items);
     places = end < room ? end : room;
   }
@@ -50,10 +50,12 @@ struct merge_path {
 };
 
 // Calls `body` with the path, whose offsets are numbers of 4 or 8 bytes.
-template <class Body>
+template <class Problem, class Body>
 DEVICE void with_merge_path(const lookback_launch& launch, Body body) {
-  if (launch.offset_bytes == sizeof(u32)) return body(merge_path<u32>(launch));
-  body(merge_path<u64>(launch));
+  u64 items = launch.segments;
+  if constexpr (Problem::counts_items) items = counted_items(launch);
+  if (launch.offset_bytes == sizeof(u32)) return body(merge_path<u32>(launch, items));
+  body(merge_path<u64>(launch, items));
 }
 
 // Where a tile's share of the path begins and ends: so many items and places are behind.
@@ -114,7 +116,7 @@ DEVICE void expand(Config config, const lookback_launch& launch) {
     SHARED(cuts_type, items_behind);
     SHARED(of_warps_type, last_marks);
     for (u32 i = thread_index(); i < steps; i += config.block_threads) memory::shared_store(marks[i], 0u);
-    with_merge_path(launch, [&](auto path) {
+    with_merge_path<Problem>(launch, [&](auto path) {
       // Relaxed: as in `mark_items`.
       if (block_index() == 0 && thread_index() == 0 && path.begin(0) != 0) memory::store_relaxed(&launch.findings->segment, 1ull);
       for (u64 first_steps = block_index() * steps; first_steps < path.steps(); first_steps += grid_blocks() * steps) {

@@ -101,6 +101,7 @@ impl<'a> Run<'a> {
     /// Scans the first elements of the arrays, as many as this one number in the device's memory says when the scan begins;
     /// what lies behind them is neither read nor written. Of a number that is larger than the arrays, or no whole rows, as many
     /// count as there are: [`Scanner::check`] says so. Of none, a final state is left as it is.
+    /// Of an expansion it counts items, which have one offset more.
     pub fn count_from<T: WholeNumber>(mut self, count: &'a impl DevicePtr<T>) -> Self {
         let (address, elements) = self.lend(count);
         self.call.count(Lent::array::<T>(address, elements));

@@ -804,7 +804,8 @@ impl Definition {
             return self.refused(MIXED);
         }
         if !(1..=MOST_BINS).contains(&histogram.bins) {
-            return self.refused("counts what falls into bins: there are from 1 to 8192");
+            return self
+                .refused("counts what falls into bins: there are from 1 to 8192; of more sort, and encode the runs");
         }
         self.check_side(&self.inputs, bin, ["array to load", "input", "text that gives the bin", "binned"])
     }
@@ -1244,7 +1245,9 @@ impl Defined {
                 format!("::lookback::sorted<::own::text, ::lookback::{key}, {is_descending}, {count}, {is_counted}>")
             }
             Kind::Binning(_) => format!("::lookback::binned<::own::text, {count}, {is_counted}>"),
-            Kind::Expansion | Kind::Scatter { .. } => format!("::lookback::moved<::own::text, {is_counted}>"),
+            // An expansion's items are counted, not its places.
+            Kind::Expansion => format!("::lookback::moved<::own::text, false, {is_counted}>"),
+            Kind::Scatter { .. } => format!("::lookback::moved<::own::text, {is_counted}, false>"),
             Kind::Selection(_) => {
                 format!("::lookback::by_rank<::own::text, {is_reversed}, {is_counted}, {is_reproducible}>")
             }

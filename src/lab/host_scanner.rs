@@ -245,6 +245,7 @@ impl<'a> HostRun<'a> {
     }
 
     /// Scans the first `count` elements of the arrays. What lies behind them is neither read nor written.
+    /// Of an expansion it counts items, which have one offset more.
     pub fn count_from<T: WholeNumber>(mut self, count: &T) -> Self {
         let lent = self.lend(std::slice::from_ref(count));
         self.call.count(lent);

@@ -299,10 +299,7 @@ impl Call {
     }
 
     pub fn count(&mut self, number: Lent) {
-        // Of an expansion it counts items, of all others elements.
-        if self.defined.verb() != Verb::Expand {
-            self.defined = self.defined.counted();
-        }
+        self.defined = self.defined.counted();
         self.count = Some(number);
     }
 

@@ -62,7 +62,7 @@ pub enum CallError {
     /// What is stored would be loaded or stored again.
     #[error(
         "{scan}: the arrays '{first}' and '{second}' overlap; of a scan an output may be one of the user's inputs of the same \
-         type, whole, and is apart from all other arrays; of a compaction it is apart from all"
+         type, whole, and is apart from all other arrays; of anything else it is apart from all"
     )]
     Overlap {
         /// The scan.
@@ -201,7 +201,7 @@ pub enum CallError {
         call: &'static str,
     },
     /// What keeps every element.
-    #[error("{0}: this stores every element: leave `count_into` out")]
+    #[error("{0}: this has no number of elements that are kept: leave `count_into` out")]
     NothingKept(String),
     /// What has no meaning where elements are stored side by side.
     #[error(

@@ -185,9 +185,8 @@ impl Definition {
     fn operator_text(&self, title: &str) -> String {
         match &self.combining {
             Combining::Table(operator) => format!("using combining = {};\n", operator.cuda_type()),
-            Combining::Count | Combining::Length => {
-                String::from("using combining = ::lookback::operators::sum<state_type>;\n")
-            }
+            Combining::Count => String::from("using combining = ::lookback::operators::sum<state_type>;\n"),
+            Combining::Length => String::from("using combining = ::lookback::last_and_count<state_type>;\n"),
             Combining::Text { identity, combine, is_commutative } => format!(
                 "struct combining {{\n  using value_type = state_type;\n  static constexpr bool is_commutative = \
                  {is_commutative};\n  static constexpr bool is_exactly_undone = false;\n  DEVICE static state_type \
@@ -269,12 +268,11 @@ impl Definition {
             None if has_lengths => format!("{{0, {is_kept} ? 1u : 0u}}"),
             None => format!("{is_kept} ? 1u : 0u"),
         };
-        let count = count.cuda_type();
-        let (operator, own_state) = match begin {
-            Some(_) => (format!("::lookback::in_groups<combining, {count}>"), ", state.value"),
-            None if has_lengths => (format!("::lookback::last_and_count<{count}>"), ", state.value"),
-            None => (String::from("combining"), ""),
+        let operator = match begin {
+            Some(_) => format!("::lookback::in_groups<combining, {}>", count.cuda_type()),
+            None => String::from("combining"),
         };
+        let own_state = if begin.is_some() || has_lengths { ", state.value" } else { "" };
         format!(
             "{arrays}  using operator_type = {operator};\n  using value_type = typename operator_type::value_type;\n  static \
              constexpr bool has_groups = {};\n  static constexpr bool keeps_last = {keeps_last};\n  static constexpr bool may_store_any = {may_store_any};\n  static constexpr bool has_lengths = {has_lengths};\n  static constexpr ::lookback::others others = ::lookback::{};\n  DEVICE static \

@@ -4,13 +4,13 @@
 use super::axis::Axis;
 use super::chart::{Chart, Point, QUARTILES, Series, places};
 use super::family::{is_trusted, median, point};
-use super::marks::microseconds;
+use super::marks::{NOT_TRUSTED, microseconds};
 use super::pen::Pen;
 use super::table::Table;
 use crate::lab::measure::point::{Kind, PointKey, Subject};
 use crate::lab::measure::record::{Status, SweepRecord, SweepRow};
 use crate::lab::measure::sampling::Figure;
-use crate::strategy::Mode;
+use crate::strategy::{Mode, StrategyChoice};
 use crate::text::{format_size, or_dash};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -119,6 +119,57 @@ pub(super) fn lines(record: &SweepRecord, origin: &str) -> Table {
          average: {origin}."
     );
     Table::new(caption, &COLUMNS.map(|(name, _)| name), rows.collect(), 3)
+}
+
+/// How long `auto` takes by size: a line for each problem of a type, or of each size, whichever there are more of. Compactions are told by
+/// the copy that moves as many bytes, what is no scan by its time.
+pub(super) fn auto_by_size(record: &SweepRecord, origin: &str) -> Table {
+    let points = Points::of(record);
+    let rows: Vec<&SweepRow> =
+        points.0.values().flatten().filter(|row| row.subject == StrategyChoice::Auto.name()).copied().collect();
+    let by_copy = rows.iter().all(|row| row.problem.is_scan());
+    let show = |row: &SweepRow, figure: Figure| {
+        let mark = if is_trusted(row, figure) { String::new() } else { NOT_TRUSTED.to_string() };
+        let times = || points.times_copy(row, figure).map(|times| format!("{times:.2}{mark}"));
+        or_dash(if by_copy { times() } else { microseconds(row, figure) })
+    };
+    let cell = |row: &SweepRow| {
+        let own = [Figure::Graph, Figure::Cold].map(|figure| show(row, figure)).join(", ");
+        let peer = points.best_peer(row, Figure::Graph).map(|peer| format!(" ({})", show(peer, Figure::Graph)));
+        own + &peer.unwrap_or_default()
+    };
+    let mut labels: Vec<String> = Vec::new();
+    let mut cells: BTreeMap<(usize, u64), String> = BTreeMap::new();
+    for row in rows {
+        let label = row.point().workload().map_or_else(|_| problem(row), |workload| workload.to_string());
+        let line = labels.iter().position(|other| *other == label).unwrap_or(labels.len());
+        if line == labels.len() {
+            labels.push(label);
+        }
+        cells.insert((line, row.n), cell(row));
+    }
+    let sizes: Vec<u64> = cells.keys().map(|&(_, n)| n).collect::<BTreeSet<_>>().into_iter().collect();
+    let names: Vec<String> = sizes.iter().copied().map(format_size).collect();
+    let lines: Vec<usize> = (0..labels.len()).collect();
+    let at = |line: usize, n: u64| cells.get(&(line, n)).cloned().unwrap_or_default();
+    let (columns, heads, body): (_, _, Vec<Vec<String>>) = if labels.len() < sizes.len() {
+        let body = sizes.iter().map(|&n| lines.iter().map(|&line| at(line, n)).collect()).collect();
+        (labels, names, body)
+    } else {
+        let body = lines.iter().map(|&line| sizes.iter().map(|&n| at(line, n)).collect()).collect();
+        (names, labels, body)
+    };
+    let what = if by_copy {
+        "How many times as long as the copy that moves as many bytes `auto` takes in a graph (by the faster of the copy's figures \
+         in a graph and on a stream) and"
+    } else {
+        "Median µs that `auto` takes in a graph and"
+    };
+    let caption =
+        format!("{what} behind the caches' overwriting, and in brackets the fastest peer in a graph: {origin}.");
+    let columns: Vec<&str> = std::iter::once("").chain(columns.iter().map(String::as_str)).collect();
+    let rows = heads.into_iter().zip(body).map(|(head, cells)| [vec![head], cells].concat()).collect();
+    Table::new(caption, &columns, rows, 1)
 }
 
 /// What is drawn by the length of rows and columns, if several lengths were measured: caption, and chart.

@@ -6,7 +6,8 @@
 //! <!-- lookback:end size-h100 -->
 //! ```
 //!
-//! The name is that of a record's file without its ending (a sweep's, a table of mutants, or an account of costs), `records`
+//! The name is that of a record's file without its ending (a sweep's, a table of mutants, or an account of costs), that of a sweep's
+//! with `-by-size` behind it for what `auto` takes by size, `records`
 //! for a table of where each record comes from, `figures` for one of all pictures with their data and commands, `strategies` for the table of strategies, or one of those of
 //! `docs/lesson.md`, which are counted anew.
 
@@ -15,7 +16,7 @@ use super::error::{ReportError, SpliceError};
 use super::source::{SweepSource, cost_records, kill_tables};
 use super::sweep;
 use super::table::Table;
-use super::tables::{commit, day, evaluation_of, main_tables, measured_figures};
+use super::tables::{by_size_of_problems, commit, day, evaluation_of, main_tables, measured_figures};
 use crate::file;
 use crate::lab::measure::record::SweepRecord;
 use crate::strategy::Strategy;
@@ -27,6 +28,7 @@ use std::path::Path;
 pub(crate) const BEGIN: &str = "<!-- lookback:begin ";
 pub(crate) const END: &str = "<!-- lookback:end ";
 const CLOSE: &str = " -->";
+const BY_SIZE: &str = "-by-size";
 const RECORDS: &str = "records";
 const FIGURES: &str = "figures";
 const STRATEGIES: &str = "strategies";
@@ -142,10 +144,14 @@ fn table(name: &str, document: &Path, sources: &[SweepSource]) -> Result<Option<
     if let Some((_, table)) = tables_beside(sources)?.into_iter().find(|(stem, _)| stem == name) {
         return Ok(Some(table));
     }
+    let source_of = |stem: &str| sources.iter().find(|source| source.stem == stem);
+    if let Some(source) = name.strip_suffix(BY_SIZE).and_then(source_of) {
+        return Ok(Some(by_size_of_problems(&source.record).markdown()));
+    }
     let records: Vec<&SweepRecord> = sources.iter().map(|source| &source.record).collect();
     let text =
         |source: &SweepSource| markdown(&main_tables(&source.record, evaluation_of(&source.record, &records).as_ref()));
-    Ok(sources.iter().find(|source| source.stem == name).map(text))
+    Ok(source_of(name).map(text))
 }
 
 /// The strategies, from their rows.
