@@ -58,6 +58,7 @@ LINES = {"rows": "rows", "reverse-rows": "rows", "strided-rows": "strided rows",
 WITH_OPERATOR = {"flat", "reverse", "reproducible", "rows", "reverse-rows", "strided-rows", "columns", "reverse-columns", "by-key",
                  "head-flags", "offsets", "reduce-by-key", "totals-first"}
 BY_VALUES = {"select", "unique", "run-length-encode", "nonzero"}
+NO_SCANS = {"sort", "sort-by-half", "sort-pairs", "histogram", "expand", "scatter"}
 BY_MOST_VALUES = {"select-most", "unique-most"}
 FLOORS = {"copy", "reading"}
 STOPS = {
@@ -627,6 +628,36 @@ def scan_text(row):
                     "totals-first": ", by key in runs of {}", "partition": ", by flags {} apart", "partition-most": ", by flags, gaps {} apart",
                     "head-flags": ", by head flags {} apart"}.get(kind, ", by offsets in segments of {}").format(row.segment)
     return how + scan + totals + of + segments
+
+
+def auto_by_size(record):
+    """A line for each problem of a type and a column for each size, or the other way round where there are more sizes."""
+    points = Points(record)
+    rows = [row for row in points.scans() if row.subject == "auto"]
+    by_copy = not any(row.problem in NO_SCANS for row in rows)
+
+    def show(row, figure):
+        if not by_copy:
+            return or_dash(microseconds(row, figure))
+        ratio = points.times_copy(row, figure)
+        return DASH if ratio is None else f"{ratio:.2f}" + ("" if row.is_trusted(figure) else "?")
+
+    cells = {}
+    for row in rows:
+        peer = points.best_peer(row, "graph")
+        beside = "" if peer is None else f" ({show(peer, 'graph')})"
+        cells[scan_text(row), row.n] = f"{show(row, 'graph')}, {show(row, 'cold')}{beside}"
+    labels, sizes = unique(scan_text(row) for row in rows), sorted({row.n for row in rows})
+    if len(labels) < len(sizes):
+        columns, body = labels, [[format_size(n)] + [cells.get((label, n), "") for label in labels] for n in sizes]
+    else:
+        columns, body = map(format_size, sizes), [[label] + [cells.get((label, n), "") for n in sizes] for label in labels]
+    what = "Median µs that `auto` takes in a graph and"
+    if by_copy:
+        what = ("How many times as long as the copy that moves as many bytes `auto` takes in a graph (by the faster of the copy's "
+                "figures in a graph and on a stream) and")
+    caption = f"{what} behind the caches' overwriting, and in brackets the fastest peer in a graph: {record.origin()}."
+    return Table(caption, ["", *columns], body).explained()
 
 
 def all_rows(record):
@@ -1724,6 +1755,8 @@ def check_documents(folder, documents, records, check, report):
             account = folder / f"{name}.json"
             if name in by_stem:
                 report.tables_of(place, as_list(main_table(by_stem[name], records)), standing)
+            elif name.removesuffix("-by-size") in by_stem:
+                report.tables_of(place, [auto_by_size(by_stem[name.removesuffix("-by-size")])], standing)
             elif name == "records":
                 report.tables_of(place, [records_table(records)], standing)
             elif name == "figures":
