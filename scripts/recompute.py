@@ -534,10 +534,12 @@ def types_text(row):
     return f"{row.element} of {row.input}" if row.input else row.element
 
 
+def with_variant(row, *words):
+    return joined(*words, row.mode if row.mode != "inclusive" else "", offsets_text(row.offsets))
+
+
 def problem_text(row):
-    operator = row.operator if row.problem in WITH_OPERATOR else ""
-    mode = row.mode if row.mode != "inclusive" else ""
-    return joined(row.problem, operator, mode, offsets_text(row.offsets))
+    return with_variant(row, row.problem, row.operator if row.problem in WITH_OPERATOR else "")
 
 
 def configuration_text(row):
@@ -646,8 +648,8 @@ def auto_by_size(record):
     for row in rows:
         peer = points.best_peer(row, "graph")
         beside = "" if peer is None else f" ({show(peer, 'graph')})"
-        cells[scan_text(row), row.n] = f"{show(row, 'graph')}, {show(row, 'cold')}{beside}"
-    labels, sizes = unique(scan_text(row) for row in rows), sorted({row.n for row in rows})
+        cells[with_variant(row, scan_text(row)), row.n] = f"{show(row, 'graph')}, {show(row, 'cold')}{beside}"
+    labels, sizes = unique(with_variant(row, scan_text(row)) for row in rows), sorted({row.n for row in rows})
     if len(labels) < len(sizes):
         columns, body = labels, [[format_size(n)] + [cells.get((label, n), "") for label in labels] for n in sizes]
     else:

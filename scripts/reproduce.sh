@@ -26,9 +26,8 @@ vt 70 sweep vt
 seeds 10 sweep seeds
 problems 490 sweep problems
 columns 160 sweep sweeps/columns.toml
-compaction 400 sweep sweeps/compaction.toml
-totals 100 sweep sweeps/totals.toml
-histogram 40 sweep sweeps/histogram.toml
+compaction 420 sweep sweeps/compaction.toml
+histogram 20 sweep sweeps/histogram.toml
 sorting 150 sweep sweeps/sorting.toml
 moves 80 sweep sweeps/moves.toml
 targets 380 compare --sweep targets

@@ -480,6 +480,11 @@ fn what_is_no_scan_is_compiled_without_spills_on_every_architecture() {
         (Definition::sort::<u8>(), large),
         (Definition::sort::<i16>(), large),
         (Definition::sort::<f32>(), large),
+        // One tile, of few items and of most.
+        (Definition::sort::<u32>(), 1000),
+        (Definition::sort::<f32>(), 1 << 13),
+        (Definition::sort::<u64>(), 1 << 13),
+        (Definition::sort::<u32>().map(|sort| sort.with::<f64>("value")), 1 << 13),
         (Definition::sort::<u32>().map(|sort| sort.with::<u32>("value")), long),
         (Definition::sort::<u64>(), large),
         (Definition::sort::<i64>().map(|sort| sort.with::<u32>("a").with::<f64>("b").descending()), long),

@@ -18,7 +18,8 @@ DEVICE void clear_words(Config config, const lookback_launch& launch) {
     memory::store_vector<width>(words + first, none);
     return;
   }
-  for (u64 i = first; i < first + width && i < launch.n; ++i) memory::store(words + i, 0u);
+  const u64 end = first + width < launch.n ? first + width : launch.n;
+  for (u64 i = first; i < end; ++i) memory::store(words + i, 0u);
 }
 
 }  // namespace scan

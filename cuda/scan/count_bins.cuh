@@ -49,14 +49,15 @@ DEVICE void with_loaded_elements(Config config, const lookback_launch& launch, B
   body(constant<1>(), 0u);
 }
 
-// Adds to a count. Relaxed, pairs with nothing: sums do not depend on who adds first, and launches behind this one are ordered by the
-// stream.
-DEVICE void add_to_count(u32* count, u32 value) { memory::fetch_add_relaxed(count, value); }
-// In two words: whoever finds that the lower one wraps carries into the upper one.
-DEVICE void add_to_count(u64* count, u32 value) {
+// Adds to a count, to one of 8 bytes in two words: whoever finds that the lower one wraps carries into the upper one. Relaxed, pairs with
+// nothing: sums do not depend on who adds first, and launches behind this one are ordered by the stream.
+template <class Count>
+DEVICE void add_to_count(Count* count, u32 value) {
   u32* const words = reinterpret_cast<u32*>(count);
   const u32 before = memory::fetch_add_relaxed(words, value);
-  if (before + value < before) memory::fetch_add_relaxed(words + 1, 1u);
+  if constexpr (sizeof(Count) > sizeof(u32)) {
+    if (before + value < before) memory::fetch_add_relaxed(words + 1, 1u);
+  }
 }
 
 // Reads: output (added to: a count a bin), n, and what the problem loads. Any number of blocks.

@@ -284,7 +284,7 @@ impl ProblemKind {
         matches!(self.row().combined, Combined::AsRecurrence)
     }
 
-    /// Whether every strategy may run it: scans, and what is stored by rank.
+    /// Whether it is a scan, or stores what it keeps by rank.
     pub const fn is_scan(self) -> bool {
         matches!(self.row().stored, Stored::All | Stored::First(_) | Stored::Only(_))
     }

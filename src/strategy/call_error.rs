@@ -185,8 +185,8 @@ pub enum CallError {
     },
     /// A count that the device has found to be too large, or not of whole rows.
     #[error(
-        "the device was to scan {count} elements, which is more than the arrays have, or no whole rows: as many were scanned \
-         as there are of whole ones"
+        "the device was to scan {count} elements, which is more than the arrays have, or no whole rows, or to expand as many items, \
+         which is more than there are offsets for: as many were taken as there are of whole ones"
     )]
     Counted {
         /// What its memory said.

@@ -276,7 +276,7 @@ impl Planner {
     /// How many elements fall into each of so many bins, `into` a place that is cleared before. Of a sort the bins are those of all
     /// digits of these bits.
     fn count(&mut self, bins: u64, bits: Option<KeyBits>, into: Place) {
-        // Blocks that count more elements than a tile has leave fewer counts to add up. With so many threads all blocks are on a data
+        // Blocks that count more elements than a tile has add fewer counts. With so many threads all blocks are on a data
         // centre's GPU at once.
         const MOST_BLOCKS: u64 = 512;
         const MOST_THREADS: u64 = 1 << 18;

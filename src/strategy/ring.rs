@@ -59,11 +59,12 @@ impl Ring {
     }
 
     /// The tile of a sort where a multiprocessor has so much shared memory: as is wanted, values a thread and threads, or halved
-    /// until it fits. As many blocks have to fit together as have 1024 threads, or one of more.
-    fn largest_of_sort(problem: Problem, wanted: (u32, u32), shared_bytes: u64) -> (u32, u32) {
+    /// until it fits. As many blocks have to fit together as have 1024 threads, or one of more; the only block of a sort by itself.
+    fn largest_of_sort(problem: Problem, wanted: (u32, u32), n: u64, shared_bytes: u64) -> (u32, u32) {
         const THREADS: u32 = 1024;
         let (mut vt, mut block_threads) = wanted;
-        let share = shared_bytes / u64::from((THREADS / block_threads).max(1));
+        let is_alone = n <= u64::from(vt) * u64::from(block_threads);
+        let share = shared_bytes / if is_alone { 1 } else { u64::from((THREADS / block_threads).max(1)) };
         while block_threads > abi::LOOKBACK_WARP_LANES
             && Self::of_sort(problem, (vt, block_threads)).most_stages(share) == 0
         {
@@ -133,7 +134,7 @@ impl ScanConfig {
             Verb::Sort if let Some(key) = problem.sort_key() => {
                 let is_alone = problem.bytes_of_all_inputs() == key.bytes();
                 let wanted = suggestion::sort(key, problem.access_bytes() as u32, is_alone, n);
-                Ring::largest_of_sort(problem, wanted, architecture.shared_bytes())
+                Ring::largest_of_sort(problem, wanted, n, architecture.shared_bytes())
             }
             Verb::Expand => suggestion::EXPANSION,
             Verb::Scatter => suggestion::SCATTER,
@@ -215,6 +216,11 @@ mod tests {
                     assert_eq!(ring.most_stages(architecture.shared_bytes()), 1, "{problem} of {n} on {architecture}");
                 }
             }
+            // And one that holds all of few.
+            let few = Problem::from(defined.of_length(1 << 13));
+            let hopper = Architecture { major: 9, minor: 0 };
+            let ScanConfig { vt, block_threads, .. } = ScanConfig::of_no_scan(few, 1 << 13, hopper);
+            assert!(vt * block_threads >= 1 << 13 || few.access_bytes() > 8, "{few}: {vt} x {block_threads}");
         }
     }
 }

@@ -176,6 +176,7 @@ pub fn look_ahead_by_rank(
         // It spills, and was measured to be faster than tiles that do not.
         (1, 1) if length_bytes.is_some() => (32, 512),
         (1 | 2, _) if n <= FEW => (32, 256),
+        // Two tiles a block, or nearly so.
         (4, 2..) if n <= NOT_MANY && has_groups => (20, 448),
         (4, _) if n <= FEW => (16, 256),
         (1 | 2, 1) => (24, 512),
@@ -256,7 +257,7 @@ pub fn whole_rows(element_bytes: u32, state_bytes: usize, row: u64, array_bytes:
 /// docs/experiments.md). The more items a tile has of a digit, the longer are the runs that it stores, and two or three blocks share a
 /// multiprocessor: as many items as registers hold. Of smaller arrays tiles are smaller and fewer, because one takes longer the more
 /// items it has, and looks back longer the more of them there are: both grow with the root of n. Up to 2^13 items are one tile of
-/// half as many threads, and with values of 16 bytes one if that is no larger than the largest.
+/// half as many threads, where shared memory has room for it, and with values of 16 bytes one if that is no larger than the largest.
 pub fn sort(key: ElementType, widest_bytes: u32, is_alone: bool, n: u64) -> (u32, u32) {
     const THREADS: u32 = 512;
     const ONE_TILE: u64 = 1 << 13;
@@ -378,8 +379,8 @@ mod tests {
     fn halves_by_long_rows_have_longer_threads() {
         let of_rows = |row| look_ahead_over_arrays(2, 1, Some(8), false, row, true);
         assert_eq!(
-            [Some(1 << 15), Some(1 << 14), Some(0), None].map(of_rows),
-            [(64, 256), (48, 512), (48, 512), (32, 512)]
+            [Some(1 << 16), Some(1 << 15), Some(1 << 14), Some(0), None].map(of_rows),
+            [(48, 256), (64, 256), (48, 512), (48, 512), (32, 512)]
         );
         assert_eq!(look_ahead_over_arrays(2, 1, Some(8), false, Some(1 << 15), false), (32, 512));
     }

@@ -61,13 +61,17 @@ impl<'a> Points<'a> {
     }
 }
 
-/// "rows, sum": the problem, its operator where it has one, and the mode where it is not the usual one.
-fn problem(row: &SweepRow) -> String {
-    let operator = row.problem.has_operator().then(|| row.operator.to_string());
+/// The words, and the mode and the offsets where they are not the usual ones.
+fn with_variant(words: impl Iterator<Item = String>, row: &SweepRow) -> String {
     let mode = row.mode.filter(|&mode| mode != Mode::Inclusive).map(|mode| mode.to_string());
     let offsets = (!row.offsets.is_aligned()).then(|| row.offsets.to_string());
-    let parts = [Some(row.problem.to_string()), operator, mode, offsets];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    words.chain(mode).chain(offsets).collect::<Vec<_>>().join(", ")
+}
+
+/// "rows, sum": the problem, and its operator where it has one.
+fn problem(row: &SweepRow) -> String {
+    let operator = row.problem.has_operator().then(|| row.operator.to_string());
+    with_variant([Some(row.problem.to_string()), operator].into_iter().flatten(), row)
 }
 
 /// "u32 of u8", "f32".
@@ -141,7 +145,7 @@ pub(super) fn auto_by_size(record: &SweepRecord, origin: &str) -> Table {
     let mut labels: Vec<String> = Vec::new();
     let mut cells: BTreeMap<(usize, u64), String> = BTreeMap::new();
     for row in rows {
-        let label = row.point().workload().map_or_else(|_| problem(row), |workload| workload.to_string());
+        let label = with_variant(std::iter::once(row.point().scan()), row);
         let line = labels.iter().position(|other| *other == label).unwrap_or(labels.len());
         if line == labels.len() {
             labels.push(label);
@@ -343,6 +347,38 @@ mod tests {
         // Without the copy nobody knows.
         let alone = self::record(point_of(ProblemKind::Reverse, None, 1.0).split_off(2));
         assert_eq!(lines(&alone, "made up").rows[0][6], "–");
+    }
+
+    #[test]
+    fn what_auto_takes_by_size_has_the_more_of_lines_and_sizes_downwards() {
+        let of = |kind, run, n, times| {
+            let mut rows = point_of(kind, run, times);
+            rows.iter_mut().for_each(|row| row.n = n);
+            rows
+        };
+        let select = |run, n, times| of(ProblemKind::Select, Some(run), n, times);
+        let told = |rows: Vec<Vec<SweepRow>>| {
+            let mut record = record(rows.concat());
+            // A figure without a criterion.
+            record.rows.last_mut().unwrap().cold.as_mut().unwrap().is_trusted = false;
+            let table = auto_by_size(&record, "made up");
+            std::iter::once(&table.columns).chain(&table.rows).map(|row| row.join(" | ")).collect::<Vec<_>>()
+        };
+        assert_eq!(
+            told(vec![select(1, 1 << 12, 1.5), select(2, 1 << 12, 1.25), select(2, 1 << 13, 1.0)]),
+            [
+                " | 2^12 | 2^13",
+                "f32 select, one of 1 | 1.50, 1.50 (4.00) | ",
+                "f32 select, one of 2 | 1.25, 1.25 (4.00) | 1.00, 1.00? (4.00)",
+            ]
+        );
+        // What is no scan has times.
+        let sort = |n| of(ProblemKind::Sort, None, n, 2.0);
+        let line = "2.000, 2.200 (4.000)";
+        assert_eq!(
+            told(vec![sort(1 << 12), sort(1 << 13)]),
+            [" | f32 sort".to_owned(), format!("2^12 | {line}"), "2^13 | 2.000, 2.200? (4.000)".to_owned()]
+        );
     }
 
     #[test]

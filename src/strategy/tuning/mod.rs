@@ -895,7 +895,7 @@ mod tests {
             (select, 1 << 21, (Strategy::OneWave, 32, 512)),
             (select, (1 << 21) + 1, (Strategy::Lookahead, 20, 512)),
             (totals_of_words, 1 << 20, (Strategy::OneWave, 16, 512)),
-            (totals_of_words, 1_500_000, (Strategy::OneWave, 32, 256)),
+            (totals_of_words, 1_500_000, (Strategy::OneWave, 24, 512)),
             (apart, 1 << 20, (Strategy::OneWave, 16, 512)),
             // A thread has no more than 128 bytes of 16 each.
             (totals, 1 << 18, (Strategy::OneWave, 8, 256)),
