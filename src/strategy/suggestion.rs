@@ -129,8 +129,8 @@ pub fn dealt(element_bytes: u32, chunk: u64, is_widened: bool) -> (u32, u32) {
 
 /// One wave that stores by rank, of up to 2^21 elements and 8 MiB, with elements and states of up to so many bytes: as far as it was
 /// measured to be faster than look-ahead on an H200, of whose 132 multiprocessors 128 have a tile each. The longest thread has 128
-/// bytes.
-pub fn one_wave_by_rank(n: u64, bytes: u32) -> Option<(u32, u32)> {
+/// bytes; of groups (`has_groups`) there are half as many such, which spill nothing.
+pub fn one_wave_by_rank(n: u64, bytes: u32, has_groups: bool) -> Option<(u32, u32)> {
     const MOST: u64 = 1 << 21;
     const MOST_BYTES: u64 = 8 << 20;
     const TILES: u64 = 128;
@@ -142,6 +142,7 @@ pub fn one_wave_by_rank(n: u64, bytes: u32) -> Option<(u32, u32)> {
         _ if n <= 1 << 16 => (8, 128),
         _ if n <= 1 << 17 => (16, 128),
         _ if n <= 1 << 18 => (16, 256),
+        _ if has_groups && n > 3 << 19 => (32, THREADS / 2),
         // Whole vectors of four.
         _ => (n.div_ceil(TILES * u64::from(THREADS)).next_multiple_of(4).max(8) as u32, THREADS),
     };

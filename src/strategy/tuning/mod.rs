@@ -317,7 +317,7 @@ impl Tuning {
             return None;
         }
         let bytes = problem.access_bytes().max(defined.own_state_bytes());
-        Some(match suggestion::one_wave_by_rank(n, bytes as u32) {
+        Some(match suggestion::one_wave_by_rank(n, bytes as u32, defined.has_groups()) {
             Some((vt, block_threads)) => {
                 let config = ScanConfig { vt, block_threads, ..ScanConfig::default() };
                 Resolved { strategy: Strategy::OneWave, config }
@@ -896,6 +896,7 @@ mod tests {
             (select, (1 << 21) + 1, (Strategy::Lookahead, 20, 512)),
             (totals_of_words, 1 << 20, (Strategy::OneWave, 16, 512)),
             (totals_of_words, 1_500_000, (Strategy::OneWave, 24, 512)),
+            (totals_of_words, 1_600_000, (Strategy::OneWave, 32, 256)),
             (apart, 1 << 20, (Strategy::OneWave, 16, 512)),
             // A thread has no more than 128 bytes of 16 each.
             (totals, 1 << 18, (Strategy::OneWave, 8, 256)),
