@@ -23,7 +23,7 @@ use lookback::strategy::{
 };
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _, RelocationTarget};
 use sha2::{Digest as _, Sha256};
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
 
@@ -154,7 +154,8 @@ fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)
     static KNOWN: LazyLock<Mutex<HashMap<Job, KernelResources>>> = LazyLock::new(Mutex::default);
     let known = |job: &Job| KNOWN.lock().expect("no thread panics with the lock").get(job).copied();
     let mut listed: Vec<_> = jobs.iter().filter_map(|job| Some((*job, known(job)?))).collect();
-    let new: Vec<Job> = jobs.iter().filter(|job| known(job).is_none()).copied().collect();
+    let mut seen = HashSet::new();
+    let new: Vec<Job> = jobs.iter().filter(|job| known(job).is_none() && seen.insert(**job)).copied().collect();
     let (compiled, mut failures) = compile_each(compiler, &new, |compiled| compiled.resources);
     KNOWN.lock().expect("no thread panics with the lock").extend(compiled.iter().copied());
     listed.extend(compiled);
