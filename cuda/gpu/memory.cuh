@@ -219,8 +219,8 @@ DEVICE void shared_add(u32& where, u32 value) {
   atomicAdd_block(&where, value);
 }
 
-// Counts, each so many words behind the one before. Where the compiler knows which bits of an address are of the first count and which of
-// the number, it may put them together by an instruction more for each addition (docs/experiments.md).
+// Counts, each so many words behind the one before. Both asm statements only hide from the compiler what it knows of the first count's
+// address and of the number: else it may join their bits, by an instruction more for each addition (docs/experiments.md).
 template <u32 pitch>
 struct shared_counts {
   u32 first;

@@ -7,8 +7,8 @@
 //   has_groups                                 whether elements are in groups, whose states begin anew, and one of each is kept
 //   keeps_last                                 whether that is the last one
 //   has_lengths                                whether what is stored of it is told how many elements there are since the one that
-//                                              was kept before, itself included; what is loaded says of each whether it is kept, and
-//                                              its index follows from its place
+//                                              was kept before, itself included. `load` then says whether it is kept, and no index:
+//                                              that is known where a whole run is combined (`last_and_count_of`)
 //   outputs store(u64 i, value_type, inputs)   what is stored of it
 //   may_store_any                              whether that may be asked of what is not stored, too
 //   others                                     what becomes of the others

@@ -30,6 +30,7 @@ pub struct ReportArguments {
     ///
     /// A marker is a line `<!-- lookback:begin NAME -->`, closed by
     /// `<!-- lookback:end NAME -->`; NAME is a record such as size-h100,
+    /// the same with -by-size behind it for what auto takes by size,
     /// records for where all come from, or figures for all pictures.
     #[arg(long, value_name = "FILE")]
     pub splice: Option<PathBuf>,

@@ -1220,8 +1220,8 @@ impl Defined {
 
     /// Whether `left` and `right` may be exchanged.
     pub fn is_commutative(self) -> bool {
-        let begin_anew = self.has_groups() || self.segments.mark_states();
-        !begin_anew
+        let begins_anew = self.has_groups() || self.segments.mark_states();
+        !begins_anew
             && !self.is_reproducible
             && match &self.definition.0.combining {
                 Combining::Count | Combining::Length => true,

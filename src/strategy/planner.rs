@@ -266,7 +266,7 @@ impl Planner {
 
     /// The launch that clears so many words.
     fn clear(&mut self, words: u64, output: Place) {
-        const WORDS_OF_THREAD: u64 = 4;
+        const WORDS_OF_THREAD: u64 = abi::LOOKBACK_VECTOR_BYTES as u64 / 4;
         let config = KernelConfig { vt: 1, block_threads: 256, mode: Mode::Inclusive, ..self.config.untiled() };
         let blocks = words.div_ceil(WORDS_OF_THREAD * u64::from(config.block_threads));
         let clear = self.step(Kernel::ClearWords, config, Place::None, output, blocks);

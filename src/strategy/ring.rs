@@ -63,8 +63,8 @@ impl Ring {
     fn largest_of_sort(problem: Problem, wanted: (u32, u32), n: u64, shared_bytes: u64) -> (u32, u32) {
         const THREADS: u32 = 1024;
         let (mut vt, mut block_threads) = wanted;
-        let is_alone = n <= u64::from(vt) * u64::from(block_threads);
-        let share = shared_bytes / if is_alone { 1 } else { u64::from((THREADS / block_threads).max(1)) };
+        let is_one_tile = n <= u64::from(vt) * u64::from(block_threads);
+        let share = shared_bytes / if is_one_tile { 1 } else { u64::from((THREADS / block_threads).max(1)) };
         while block_threads > abi::LOOKBACK_WARP_LANES
             && Self::of_sort(problem, (vt, block_threads)).most_stages(share) == 0
         {

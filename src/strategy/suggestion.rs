@@ -61,8 +61,9 @@ pub fn look_ahead_over_arrays(
     row: Option<u64>,
     are_halves: bool,
 ) -> (u32, u32) {
-    /// Rows from which on few parts of a tile have the end of one, and nearly none.
+    /// From here on few parts of a tile have the end of a row.
     const LONG_ROW: u64 = 1 << 15;
+    /// And from here on nearly none.
     const VERY_LONG_ROW: u64 = 1 << 16;
     let is_one = inputs == 1;
     match (element_bytes, marks) {

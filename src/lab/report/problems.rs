@@ -125,12 +125,15 @@ pub(super) fn lines(record: &SweepRecord, origin: &str) -> Table {
     Table::new(caption, &COLUMNS.map(|(name, _)| name), rows.collect(), 3)
 }
 
-/// How long `auto` takes by size: a line for each problem of a type, or of each size, whichever there are more of. Compactions are told by
-/// the copy that moves as many bytes, what is no scan by its time.
-pub(super) fn auto_by_size(record: &SweepRecord, origin: &str) -> Table {
+/// How long `auto` takes by size, if it was measured: a line for each problem of a type and a column for each size, or the other way
+/// round where there are more sizes. Scans and compactions are told by the copy that moves as many bytes, all else by its time.
+pub(super) fn auto_by_size(record: &SweepRecord, origin: &str) -> Option<Table> {
     let points = Points::of(record);
     let rows: Vec<&SweepRow> =
         points.0.values().flatten().filter(|row| row.subject == StrategyChoice::Auto.name()).copied().collect();
+    if rows.is_empty() {
+        return None;
+    }
     let by_copy = rows.iter().all(|row| row.problem.is_scan());
     let show = |row: &SweepRow, figure: Figure| {
         let mark = if is_trusted(row, figure) { String::new() } else { NOT_TRUSTED.to_string() };
@@ -142,27 +145,24 @@ pub(super) fn auto_by_size(record: &SweepRecord, origin: &str) -> Table {
         let peer = points.best_peer(row, Figure::Graph).map(|peer| format!(" ({})", show(peer, Figure::Graph)));
         own + &peer.unwrap_or_default()
     };
+    let label = |row: &SweepRow| with_variant(std::iter::once(row.point().scan()), row);
     let mut labels: Vec<String> = Vec::new();
-    let mut cells: BTreeMap<(usize, u64), String> = BTreeMap::new();
-    for row in rows {
-        let label = with_variant(std::iter::once(row.point().scan()), row);
-        let line = labels.iter().position(|other| *other == label).unwrap_or(labels.len());
-        if line == labels.len() {
+    for label in rows.iter().map(|row| label(row)) {
+        if !labels.contains(&label) {
             labels.push(label);
         }
-        cells.insert((line, row.n), cell(row));
     }
-    let sizes: Vec<u64> = cells.keys().map(|&(_, n)| n).collect::<BTreeSet<_>>().into_iter().collect();
-    let names: Vec<String> = sizes.iter().copied().map(format_size).collect();
-    let lines: Vec<usize> = (0..labels.len()).collect();
-    let at = |line: usize, n: u64| cells.get(&(line, n)).cloned().unwrap_or_default();
-    let (columns, heads, body): (_, _, Vec<Vec<String>>) = if labels.len() < sizes.len() {
-        let body = sizes.iter().map(|&n| lines.iter().map(|&line| at(line, n)).collect()).collect();
-        (labels, names, body)
-    } else {
-        let body = lines.iter().map(|&line| sizes.iter().map(|&n| at(line, n)).collect()).collect();
-        (names, labels, body)
+    let sizes: BTreeSet<u64> = rows.iter().map(|row| row.n).collect();
+    let cells: BTreeMap<(String, u64), String> = rows.iter().map(|row| ((label(row), row.n), cell(row))).collect();
+    let of_line = |label: &String| {
+        let at = |&n: &u64| cells.get(&(label.clone(), n)).cloned().unwrap_or_default();
+        std::iter::once(label.clone()).chain(sizes.iter().map(at)).collect()
     };
+    let head = std::iter::once(String::new()).chain(sizes.iter().copied().map(format_size)).collect();
+    let mut grid: Vec<Vec<String>> = std::iter::once(head).chain(labels.iter().map(of_line)).collect();
+    if labels.len() < sizes.len() {
+        grid = (0..=sizes.len()).map(|column| grid.iter().map(|line| line[column].clone()).collect()).collect();
+    }
     let what = if by_copy {
         "How many times as long as the copy that moves as many bytes `auto` takes in a graph (by the faster of the copy's figures \
          in a graph and on a stream) and"
@@ -171,9 +171,8 @@ pub(super) fn auto_by_size(record: &SweepRecord, origin: &str) -> Table {
     };
     let caption =
         format!("{what} behind the caches' overwriting, and in brackets the fastest peer in a graph: {origin}.");
-    let columns: Vec<&str> = std::iter::once("").chain(columns.iter().map(String::as_str)).collect();
-    let rows = heads.into_iter().zip(body).map(|(head, cells)| [vec![head], cells].concat()).collect();
-    Table::new(caption, &columns, rows, 1)
+    let columns: Vec<&str> = grid[0].iter().map(String::as_str).collect();
+    Some(Table::new(caption, &columns, grid[1..].to_vec(), 1))
 }
 
 /// What is drawn by the length of rows and columns, if several lengths were measured: caption, and chart.
@@ -361,7 +360,7 @@ mod tests {
             let mut record = record(rows.concat());
             // A figure without a criterion.
             record.rows.last_mut().unwrap().cold.as_mut().unwrap().is_trusted = false;
-            let table = auto_by_size(&record, "made up");
+            let table = auto_by_size(&record, "made up").unwrap();
             std::iter::once(&table.columns).chain(&table.rows).map(|row| row.join(" | ")).collect::<Vec<_>>()
         };
         assert_eq!(
@@ -379,6 +378,7 @@ mod tests {
             told(vec![sort(1 << 12), sort(1 << 13)]),
             [" | f32 sort".to_owned(), format!("2^12 | {line}"), "2^13 | 2.000, 2.200? (4.000)".to_owned()]
         );
+        assert_eq!(auto_by_size(&record(Vec::new()), "made up"), None);
     }
 
     #[test]

@@ -121,7 +121,7 @@ fn markdown(tables: &[Table]) -> String {
 fn known(sources: &[SweepSource]) -> Result<String, ReportError> {
     let tables = tables_beside(sources)?;
     let names = sources.iter().map(|source| &source.stem).chain(tables.iter().map(|(stem, _)| stem));
-    let names = names.map(String::as_str).chain([RECORDS, FIGURES, STRATEGIES]);
+    let names = names.map(String::as_str).chain(["RECORD-by-size", RECORDS, FIGURES, STRATEGIES]);
     #[cfg(feature = "cpu")]
     let names = names.chain(super::lesson::TABLES.iter().map(|(name, _)| *name));
     Ok(names.collect::<Vec<_>>().join(", "))
@@ -146,7 +146,7 @@ fn table(name: &str, document: &Path, sources: &[SweepSource]) -> Result<Option<
     }
     let source_of = |stem: &str| sources.iter().find(|source| source.stem == stem);
     if let Some(source) = name.strip_suffix(BY_SIZE).and_then(source_of) {
-        return Ok(Some(by_size_of_problems(&source.record).markdown()));
+        return Ok(by_size_of_problems(&source.record).map(|table| table.markdown()));
     }
     let records: Vec<&SweepRecord> = sources.iter().map(|source| &source.record).collect();
     let text =

@@ -105,9 +105,9 @@ pub(super) fn main_tables(record: &SweepRecord, evaluation: Option<&Evaluation>)
     table.into_iter().filter(|table| !table.rows.is_empty()).map(explain_marks).collect()
 }
 
-/// How long `auto` takes by size in a record of other scans.
-pub(super) fn by_size_of_problems(record: &SweepRecord) -> Table {
-    explain_marks(problems::auto_by_size(record, &origin(record)))
+/// How long `auto` takes by size in a record of other scans, if it was measured.
+pub(super) fn by_size_of_problems(record: &SweepRecord) -> Option<Table> {
+    problems::auto_by_size(record, &origin(record)).map(explain_marks)
 }
 
 /// Which targets a record reaches, where it is worst, and how near the misses are to their bound.
