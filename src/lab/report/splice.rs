@@ -120,8 +120,10 @@ fn markdown(tables: &[Table]) -> String {
 
 fn known(sources: &[SweepSource]) -> Result<String, ReportError> {
     let tables = tables_beside(sources)?;
-    let names = sources.iter().map(|source| &source.stem).chain(tables.iter().map(|(stem, _)| stem));
-    let names = names.map(String::as_str).chain(["RECORD-by-size", RECORDS, FIGURES, STRATEGIES]);
+    let has_sizes = |source: &&SweepSource| by_size_of_problems(&source.record).is_some();
+    let by_size: Vec<_> = sources.iter().filter(has_sizes).map(|source| source.stem.clone() + BY_SIZE).collect();
+    let names = sources.iter().map(|source| &source.stem).chain(&by_size).chain(tables.iter().map(|(stem, _)| stem));
+    let names = names.map(String::as_str).chain([RECORDS, FIGURES, STRATEGIES]);
     #[cfg(feature = "cpu")]
     let names = names.chain(super::lesson::TABLES.iter().map(|(name, _)| *name));
     Ok(names.collect::<Vec<_>>().join(", "))
