@@ -191,10 +191,15 @@ impl Definition {
     /// # Errors
     /// When `T` is not a type of numbers.
     pub fn non_trivial_runs<T: Element>() -> Result<Self, NoSuchProblem> {
-        Ok(Self::of_states(format!("longer runs of {}", number(T::ELEMENT)?), String::from("u64"), 8)
+        Self::non_trivial_runs_of(T::ELEMENT)
+    }
+
+    /// The same of a type that is chosen at run time.
+    pub(crate) fn non_trivial_runs_of(element: ElementType) -> Result<Self, NoSuchProblem> {
+        Ok(Self::of_states(format!("longer runs of {}", number(element)?), String::from("u64"), 8)
             .identity("0")
             .combine("return left + right;")
-            .first_input_in_runs_of("x", T::ELEMENT)
+            .first_input_in_runs_of("x", element)
             .load("return 1;")
             .groups("return x_begins && !x_ends;", "return x_ends && !x_begins;")
             .output::<u64>("place")
@@ -309,15 +314,23 @@ impl Definition {
     /// When `T` is not a type of numbers, `lower` is not less than `upper`, floats are further apart than the
     /// largest of them, or integers than 2^51.
     pub fn even_histogram<T: Element, C: WholeNumber>(bins: u32, lower: T, upper: T) -> Result<Self, NoSuchProblem> {
-        let element = number_of::<T>()?;
-        check_levels(&[lower, upper])?;
-        if !reach_is_finite(lower, upper) {
+        Self::even_histogram_of::<C>(T::ELEMENT, bins, bytemuck::cast_slice(&[lower, upper]))
+    }
+
+    /// The same of a type that is chosen at run time, whose two ends are bytes.
+    pub(crate) fn even_histogram_of<C: WholeNumber>(
+        element: ElementType,
+        bins: u32,
+        ends: &[u8],
+    ) -> Result<Self, NoSuchProblem> {
+        let levels = levels_of(element, ends)?;
+        if !reach_is_finite(element, &levels) {
             return Err(NoSuchProblem::Levels {
                 element,
                 what: "are further apart than its largest number: give each level",
             });
         }
-        let [low, high] = [lower, upper].map(literal);
+        let [low, high] = [levels[0], levels[1]].map(|level| literal(element, level));
         let number = element.scanned_in().cuda_type();
         let bin = if element.is_float() {
             format!(
@@ -327,7 +340,7 @@ impl Definition {
                  return bin < {bins} ? bin : {bins} - 1;"
             )
         } else {
-            let reach = whole(upper).wrapping_sub(whole(lower)).cast_unsigned();
+            let reach = element.integer(levels[1]) - element.integer(levels[0]);
             if reach > 1 << 51 {
                 return Err(NoSuchProblem::Levels { element, what: "reach over more than 2^51: give each level" });
             }
@@ -337,7 +350,7 @@ impl Definition {
                  return static_cast<u32>((static_cast<u64>(number) - static_cast<u64>({low})) * {bins} / {reach}ull);"
             )
         };
-        Ok(Self::binned::<C>(format!("even histogram of {element}"), bins, &bin).input::<T>("x"))
+        Ok(Self::binned::<C>(format!("even histogram of {element}"), bins, &bin).input_of("x", element))
     }
 
     /// How many numbers of an array lie between neighbouring levels, from each to below the next one: CUB's `HistogramRange` for
@@ -347,11 +360,18 @@ impl Definition {
     /// # Errors
     /// When `T` is not a type of numbers, or there are less than two levels, or they do not rise.
     pub fn histogram_between<T: Element, C: WholeNumber>(levels: &[T]) -> Result<Self, NoSuchProblem> {
-        let element = number_of::<T>()?;
-        check_levels(levels)?;
+        Self::histogram_between_of::<C>(T::ELEMENT, bytemuck::cast_slice(levels))
+    }
+
+    /// The same of a type that is chosen at run time, whose levels are bytes.
+    pub(crate) fn histogram_between_of<C: WholeNumber>(
+        element: ElementType,
+        levels: &[u8],
+    ) -> Result<Self, NoSuchProblem> {
+        let levels = levels_of(element, levels)?;
         let number = element.scanned_in().cuda_type();
         let bins = levels.len() - 1;
-        let texts: Vec<_> = levels.iter().copied().map(literal).collect();
+        let texts: Vec<_> = levels.into_iter().map(|level| literal(element, level)).collect();
         let bin = format!(
             "static constexpr {number} levels[] = {{{}}};\n\
              const {number} number = static_cast<{number}>(x);\n\
@@ -363,11 +383,11 @@ impl Definition {
             texts.join(", ")
         );
         let bins = u32::try_from(bins).unwrap_or(u32::MAX);
-        Ok(Self::binned::<C>(format!("histogram of {element} between levels"), bins, &bin).input::<T>("x"))
+        Ok(Self::binned::<C>(format!("histogram of {element} between levels"), bins, &bin).input_of("x", element))
     }
 
     fn arg_extreme<T: Element>(name: &str, is_before: &str) -> Result<Self, NoSuchProblem> {
-        let element = number_of::<T>()?;
+        let element = number(T::ELEMENT)?;
         let number = element.scanned_in().cuda_type();
         Ok(Self::new::<[u64; 2]>(format!("{name} of {element}"), "found")
             .declare(&format!("struct alignas(16) found {{ u64 index; {number} value; }};"))
@@ -390,48 +410,38 @@ impl Definition {
     }
 }
 
-/// The bits of an integer, with its sign in all of those above.
-fn whole<T: Element>(number: T) -> i64 {
-    let mut bytes = [0; 8];
-    let own = bytemuck::bytes_of(&number);
-    bytes[..own.len()].copy_from_slice(own);
-    let above = 64 - 8 * own.len() as u32;
-    let bits = i64::from_le_bytes(bytes);
-    if T::ELEMENT.is_signed() { bits << above >> above } else { bits }
-}
-
 /// A number in CUDA C++, exactly, of the type that it is compared in.
-fn literal<T: Element>(number: T) -> String {
-    let cuda_type = T::ELEMENT.scanned_in().cuda_type();
-    match T::ELEMENT.float() {
+fn literal(element: ElementType, bytes: &[u8]) -> String {
+    let cuda_type = element.scanned_in().cuda_type();
+    match element.float() {
         // With as many digits as tell it from its neighbours.
-        Some(float) => format!("static_cast<{cuda_type}>({:e})", (float.read)(bytemuck::bytes_of(&number))),
-        None => format!("static_cast<{cuda_type}>({}ull)", whole(number).cast_unsigned()),
+        Some(float) => format!("static_cast<{cuda_type}>({:e})", (float.read)(bytes)),
+        // Modulo 2^64, as it is cast back.
+        None => format!("static_cast<{cuda_type}>({}ull)", element.integer(bytes) as u64),
     }
 }
 
 /// Whether the difference of two floats is one in the type that it is computed in.
-fn reach_is_finite<T: Element>(lower: T, upper: T) -> bool {
-    let Some(float) = T::ELEMENT.float() else { return true };
-    let [low, high] = [lower, upper].map(|level| (float.read)(bytemuck::bytes_of(&level)));
-    if T::ELEMENT == ElementType::F64 { (high - low).is_finite() } else { (high as f32 - low as f32).is_finite() }
+fn reach_is_finite(element: ElementType, levels: &[&[u8]]) -> bool {
+    let Some(float) = element.float() else { return true };
+    let [low, high] = [levels[0], levels[1]].map(float.read);
+    if element == ElementType::F64 { (high - low).is_finite() } else { (high as f32 - low as f32).is_finite() }
 }
 
-/// Whether there are bins between levels.
-fn check_levels<T: Element>(levels: &[T]) -> Result<(), NoSuchProblem> {
-    let element = number_of::<T>()?;
-    let rises = |pair: &[T]| match (element.float(), element.is_signed()) {
-        (Some(float), _) => {
-            let [low, high] = [pair[0], pair[1]].map(|level| (float.read)(bytemuck::bytes_of(&level)));
+/// The levels, if there are bins between them.
+fn levels_of(element: ElementType, bytes: &[u8]) -> Result<Vec<&[u8]>, NoSuchProblem> {
+    let levels: Vec<&[u8]> = bytes.chunks_exact(number(element)?.bytes()).collect();
+    let rises = |pair: &[&[u8]]| match element.float() {
+        Some(float) => {
+            let [low, high] = [pair[0], pair[1]].map(float.read);
             low.is_finite() && high.is_finite() && low < high
         }
-        (None, true) => whole(pair[0]) < whole(pair[1]),
-        (None, false) => whole(pair[0]).cast_unsigned() < whole(pair[1]).cast_unsigned(),
+        None => element.integer(pair[0]) < element.integer(pair[1]),
     };
     let what = match levels.len() {
         0 | 1 => "are less than two: give one where each bin begins, and one where the last ends",
         _ if !levels.windows(2).all(rises) => "do not rise from one to the next, or are no finite numbers",
-        _ => return Ok(()),
+        _ => return Ok(levels),
     };
     Err(NoSuchProblem::Levels { element, what })
 }
@@ -439,9 +449,4 @@ fn check_levels<T: Element>(levels: &[T]) -> Result<(), NoSuchProblem> {
 /// The type, if it is one of numbers.
 fn number(element: ElementType) -> Result<ElementType, NoSuchProblem> {
     if element.is_number() { Ok(element) } else { Err(NoSuchProblem::NotANumber(element)) }
-}
-
-/// The same of a type of Rust.
-fn number_of<T: Element>() -> Result<ElementType, NoSuchProblem> {
-    number(T::ELEMENT)
 }

@@ -5,6 +5,7 @@
 #[cfg_attr(not(any(feature = "cpu", feature = "cuda")), allow(dead_code))]
 pub(crate) mod arrays;
 pub mod axiomatic;
+pub(crate) mod bins;
 #[cfg(feature = "cpu")]
 pub(crate) mod bounds;
 pub mod claims;

@@ -685,12 +685,13 @@ mod tests {
         assert_eq!(complaint(own(Operator::Affine), &map), format!("{start}1·x + 0, got 3·x + 5"));
     }
 
-    /// Every problem with sums of integers and of floats; recurrences likewise. Histograms are of bytes.
+    /// Every problem with sums of integers and of floats; recurrences likewise. Histograms are of types that have such bins.
     fn workloads(segment: u64) -> Vec<Workload> {
         let kinds = ProblemKind::ALL.iter().flat_map(|&kind| {
             let has_segments = kind.needs_shape() || kind.has_runs();
             let types = match kind {
-                ProblemKind::Histogram => vec![ElementType::U8, ElementType::I8],
+                ProblemKind::Histogram | ProblemKind::CumulatedHistogram => vec![ElementType::U8, ElementType::I8],
+                ProblemKind::EvenHistogram => vec![ElementType::U16, ElementType::F32, ElementType::F64],
                 _ => vec![ElementType::U16, ElementType::I64, ElementType::F32, ElementType::F64],
             };
             types.into_iter().map(move |element| {
@@ -706,11 +707,24 @@ mod tests {
         let element = dataset.workload.element();
         let bytes = element.bytes();
         let n = dataset.n as usize;
-        if n > 0 && dataset.workload.kind() == ProblemKind::Histogram {
-            let lowest = if dataset.workload.input() == ElementType::I8 { i16::from(i8::MIN) } else { 0 };
-            let number = |&byte: &u8| if lowest < 0 { i16::from(byte.cast_signed()) } else { i16::from(byte) };
-            let count = |value: i16| dataset.input.iter().filter(|byte| number(byte) == value).count() as u32;
-            return (lowest..lowest + 256).flat_map(|value| count(value).to_le_bytes()).collect();
+        if let Some((_, is_cumulated)) = dataset.workload.bins().filter(|_| n > 0) {
+            let input = dataset.workload.input();
+            let levels: Vec<f64> = match dataset.workload.kind() {
+                ProblemKind::EvenHistogram => (0..=100).map(|level| 13.0 + 0.38 * f64::from(level)).collect(),
+                ProblemKind::HistogramBetween => [3, 4, 6, 10, 18, 34, 61].map(f64::from).to_vec(),
+                _ => (0..=256).map(|value| f64::from(value) / 4.0).collect(),
+            };
+            // In parts of the range, of which there are 64.
+            let range = 2_f64.powi(8 * input.bytes() as i32);
+            let part = |number: f64| match (input.is_float(), input.is_signed()) {
+                (true, _) => (number + 0.5) * 32.0,
+                (false, true) => (number / range + 0.5) * 64.0,
+                (false, false) => number / range * 64.0,
+            };
+            let parts: Vec<f64> = (0..n).map(|place| part(dataset.value(place))).collect();
+            let lowest = |level: f64| if is_cumulated { levels[0] } else { level };
+            let count = |low: f64, high: f64| parts.iter().filter(|&&part| lowest(low) <= part && part < high).count();
+            return levels.windows(2).flat_map(|bin| (count(bin[0], bin[1]) as u32).to_le_bytes()).collect();
         }
         if let ProblemKind::Expand | ProblemKind::Scatter = dataset.workload.kind() {
             let told = |at: usize, bytes: usize| {
@@ -726,7 +740,8 @@ mod tests {
             let source = |place: usize| (0..n).find(|&source| is_source(source, place)).unwrap();
             return (0..n).flat_map(|place| &dataset.input[source(place) * bytes..][..bytes]).copied().collect();
         }
-        if let ProblemKind::RunLengthEncode | ProblemKind::NonZero = dataset.workload.kind() {
+        let by_runs = [ProblemKind::RunLengthEncode, ProblemKind::NonTrivialRuns, ProblemKind::NonZero];
+        if by_runs.contains(&dataset.workload.kind()) {
             let elements: Vec<&[u8]> = dataset.input.chunks_exact(dataset.workload.input().bytes()).collect();
             let of_number = |number: u64| -> Vec<u8> {
                 let mut made = vec![0; bytes];
@@ -744,14 +759,17 @@ mod tests {
                 let is_kept = |&place: &usize| elements[place].iter().any(|&byte| byte != 0);
                 return filled((0..n).filter(is_kept).flat_map(|place| of_number(place as u64)).collect());
             }
+            let are_longer = dataset.workload.kind() == ProblemKind::NonTrivialRuns;
             let (mut values, mut lengths) = (Vec::new(), Vec::new());
             for place in 0..n {
                 if place == 0 || elements[place] != elements[place - 1] {
-                    values.push(elements[place]);
+                    values.push(if are_longer { of_number(place as u64) } else { elements[place].to_vec() });
                     lengths.push(0);
                 }
                 *lengths.last_mut().unwrap() += 1;
             }
+            let (values, lengths): (Vec<_>, Vec<_>) =
+                values.into_iter().zip(lengths).filter(|(_, length)| !are_longer || *length > 1).unzip();
             return [filled(values.concat()), filled(lengths.into_iter().flat_map(of_number).collect())].concat();
         }
         let mut output = vec![0; n * bytes];

@@ -5,6 +5,7 @@ use crate::element::{
     Axis, Defined, Definition, DefinitionError, ElementType, Instance, NoSuchInstance, NoSuchProblem, Operator,
     Problem, Segments,
 };
+use crate::lab::bins::Bins;
 use crate::names::named;
 use crate::strategy::CallError;
 use crate::strategy::Mode;
@@ -30,6 +31,8 @@ enum Combined {
     Places,
     /// The elements of a run of equal neighbours: what they are is stored, and behind all of that how many each has.
     RunLengths,
+    /// The same of runs of more than one: where they begin is stored in place of what they are.
+    LongerRuns,
 }
 
 /// Which elements are stored, and where.
@@ -45,8 +48,10 @@ enum Stored {
     Sorted(Bits),
     /// All in order, and behind them the elements of a second array that go with them.
     SortedPairs,
-    /// None, but how often there is each of the 256 values of a byte.
-    Counted,
+    /// None, but how many fall into each of these bins.
+    Counted(Bins),
+    /// None, but how many fall into each bin or one before it.
+    Cumulated(Bins),
     /// Each as often as offsets say, which are of as many elements as there are segments between them.
     Repeated,
     /// Each where an array says.
@@ -81,6 +86,8 @@ pub(crate) enum Kept {
     RunBegins,
     /// The last of each run of equal keys.
     RunEnds,
+    /// The last of each run of more than one that are equal.
+    LongerRunEnds,
     /// Those that are not 0.
     NonZero,
 }
@@ -158,7 +165,7 @@ macro_rules! problems {
             const fn row(self) -> Row {
                 use Anew::{ByValues, Each, EachRowIfShaped, EachStrided, Never, ToldBy};
                 use Share::{AllButOne, One};
-                use Stored::{All, Counted, First, Only, Repeated, Scattered, Sorted, SortedPairs};
+                use Stored::{All, Counted, Cumulated, First, Only, Repeated, Scattered, Sorted, SortedPairs};
                 match self {
                     $(Self::$name => Row {
                         combined: Combined::$combined,
@@ -219,6 +226,8 @@ problems! {
     UniqueMost = "unique-most": Nothing, ByValues(AllButOne), Only(Kept::RunBegins), reversed: false;
     /// Each run of equal neighbours: what its elements are, and how many there are of them in numbers of the same type.
     RunLengthEncode = "run-length-encode": RunLengths, ByValues(One), Only(Kept::RunBegins), reversed: false;
+    /// Each run of more than one equal neighbours: where it begins, and how many there are of it, in numbers of 8 bytes.
+    NonTrivialRuns = "non-trivial-runs": LongerRuns, ByValues(One), Only(Kept::LongerRunEnds), reversed: false;
     /// The places of the elements that are not 0, in numbers of 8 bytes.
     NonZero = "nonzero": Places, ByValues(One), Only(Kept::NonZero), reversed: false;
     /// All in order.
@@ -228,7 +237,13 @@ problems! {
     /// All in order, each with an element of a second array.
     SortPairs = "sort-pairs": Nothing, Never, SortedPairs, reversed: false;
     /// How often there is each value of a byte, in numbers of 4 bytes.
-    Histogram = "histogram": Nothing, Never, Counted, reversed: false;
+    Histogram = "histogram": Nothing, Never, Counted(Bins::ByteValues), reversed: false;
+    /// The same, and of all lower values with each.
+    CumulatedHistogram = "cumulated-histogram": Nothing, Never, Cumulated(Bins::ByteValues), reversed: false;
+    /// How many elements fall into each of 100 bins of the same width.
+    EvenHistogram = "even-histogram": Nothing, Never, Counted(Bins::Even), reversed: false;
+    /// How many elements lie between neighbouring levels, which are further and further apart.
+    HistogramBetween = "histogram-between": Nothing, Never, Counted(Bins::Between), reversed: false;
     /// Each of a few elements as often as offsets say.
     Expand = "expand": Nothing, ToldBy(Telling::Offsets), Repeated, reversed: false;
     /// Each element where an array of places says, which are in random order.
@@ -292,8 +307,8 @@ impl ProblemKind {
     /// The type of what is stored, if it does not follow from what is asked for.
     pub(crate) const fn stored_type(self) -> Option<ElementType> {
         match self.row() {
-            Row { stored: Stored::Counted, .. } => Some(COUNT),
-            Row { combined: Combined::Places, .. } => Some(PLACE),
+            Row { stored: Stored::Counted(_) | Stored::Cumulated(_), .. } => Some(COUNT),
+            Row { combined: Combined::Places | Combined::LongerRuns, .. } => Some(PLACE),
             _ => None,
         }
     }
@@ -317,6 +332,11 @@ impl ProblemKind {
                 choices: "a type of numbers that is no half, such as u8, i32 or f64",
             },
         })
+    }
+
+    /// What counts elements of the type in these bins.
+    fn binned(self, bins: Bins, element: ElementType) -> Result<Definition, NoSuchWorkload> {
+        bins.definition(element).map_err(|_| NoSuchWorkload::Type { kind: self, element, choices: bins.types() })
     }
 
     /// Refuses types that it does not have: without an operator nothing is converted, so that there is one.
@@ -460,8 +480,6 @@ pub(crate) const PLACE: ElementType = ElementType::U64;
 const COUNT: ElementType = ElementType::U32;
 /// Elements between two rows: of every type whole vectors.
 const BETWEEN_ROWS: u64 = 16;
-/// The values of a byte, each of which has its count.
-const BYTE_VALUES: u64 = 256;
 
 impl Workload {
     /// The scan of `input` in the type of `element` by an operator, which a problem without one does not look at. A histogram of
@@ -526,20 +544,19 @@ impl Workload {
             ) => Segments::One,
             (_, length) => return Err(NoSuchWorkload::Segments { kind, is_missing: length.is_none() }),
         };
-        let definition =
-            match (stored, combined) {
-                (Stored::All, Combined::AsRecurrence) => Definition::linear_recurrence_of(element)?,
-                (Stored::All, _) => Definition::of_numbers(operator, input, element)?,
-                (Stored::Only(_), Combined::RunLengths) => Definition::runs_with_lengths(element, element)?,
-                (Stored::Only(kept), _) => kept.alone(operator, input, element)?,
-                (Stored::First(kept), _) => kept.alone(operator, input, element)?.others_behind(),
-                (Stored::Sorted(bits), _) => bits.sort(element)?,
-                (Stored::SortedPairs, _) => Bits::All.sort(element)?.with_numbers("value", element),
-                (Stored::Counted, _) => Definition::byte_histogram_of::<u32>(input)
-                    .map_err(|_| NoSuchWorkload::Type { kind, element: input, choices: "u8 or i8" })?,
-                (Stored::Repeated, _) => Definition::repeated_of(element),
-                (Stored::Scattered, _) => Definition::scattered_by(PLACE, element),
-            };
+        let definition = match (stored, combined) {
+            (Stored::All, Combined::AsRecurrence) => Definition::linear_recurrence_of(element)?,
+            (Stored::All, _) => Definition::of_numbers(operator, input, element)?,
+            (Stored::Only(_), Combined::RunLengths) => Definition::runs_with_lengths(element, element)?,
+            (Stored::Only(kept), _) => kept.alone(operator, input, element)?,
+            (Stored::First(kept), _) => kept.alone(operator, input, element)?.others_behind(),
+            (Stored::Sorted(bits), _) => bits.sort(element)?,
+            (Stored::SortedPairs, _) => Bits::All.sort(element)?.with_numbers("value", element),
+            (Stored::Counted(bins), _) => kind.binned(bins, input)?,
+            (Stored::Cumulated(bins), _) => kind.binned(bins, input)?.cumulated(),
+            (Stored::Repeated, _) => Definition::repeated_of(element),
+            (Stored::Scattered, _) => Definition::scattered_by(PLACE, element),
+        };
         let is_plain =
             combined == Combined::ByOperator && stored == Stored::All && segments == Segments::One && !is_reversed;
         let problem = if is_plain {
@@ -624,7 +641,7 @@ impl Workload {
         match self.kind.row().combined {
             Combined::ByOperator | Combined::InOrder => !self.state().is_rounded(),
             Combined::AsRecurrence => !self.element().is_float(),
-            Combined::Nothing | Combined::Places | Combined::RunLengths => true,
+            Combined::Nothing | Combined::Places | Combined::RunLengths | Combined::LongerRuns => true,
         }
     }
 
@@ -680,7 +697,7 @@ impl Workload {
     /// What says which rank that is.
     pub(crate) const fn ranks(self) -> Option<Ranks> {
         match self.kind.row().stored {
-            Stored::All | Stored::Counted => None,
+            Stored::All | Stored::Counted(_) | Stored::Cumulated(_) => None,
             Stored::First(kept) | Stored::Only(kept) => Some(Ranks::Kept(kept)),
             Stored::Sorted(bits) => Some(Ranks::Sorted(bits)),
             Stored::SortedPairs => Some(Ranks::Sorted(Bits::All)),
@@ -694,9 +711,13 @@ impl Workload {
         matches!(self.kind.row().stored, Stored::Only(_))
     }
 
-    /// Whether elements are counted and not stored.
-    pub(crate) fn is_counted(self) -> bool {
-        self.kind.row().stored == Stored::Counted
+    /// The bins in which elements are counted, and not stored, and whether each counts those before it.
+    pub(crate) fn bins(self) -> Option<(Bins, bool)> {
+        match self.kind.row().stored {
+            Stored::Counted(bins) => Some((bins, false)),
+            Stored::Cumulated(bins) => Some((bins, true)),
+            _ => None,
+        }
     }
 
     /// Whether places are stored and not elements.
@@ -704,14 +725,19 @@ impl Workload {
         self.kind.row().combined == Combined::Places
     }
 
-    /// Whether it is stored as it was loaded.
-    pub(crate) fn is_copied(self) -> bool {
-        self.kind.row().combined == Combined::Nothing && !self.is_counted()
+    /// Whether what is stored is of runs of more than one.
+    pub(crate) fn stores_longer_runs(self) -> bool {
+        self.kind.row().combined == Combined::LongerRuns
     }
 
-    /// Whether the elements that are stored are followed by the lengths of the runs that they begin.
+    /// Whether it is stored as it was loaded.
+    pub(crate) fn is_copied(self) -> bool {
+        self.kind.row().combined == Combined::Nothing && self.bins().is_none()
+    }
+
+    /// Whether what is stored of runs is followed by their lengths.
     pub(crate) fn has_run_lengths(self) -> bool {
-        self.kind.row().combined == Combined::RunLengths
+        matches!(self.kind.row().combined, Combined::RunLengths | Combined::LongerRuns)
     }
 
     /// Whether there is an array of addends beside that of factors.
@@ -864,7 +890,7 @@ impl Workload {
     /// nothing is launched, and no kernel stores a count.
     pub fn outputs(self, n: u64) -> impl Iterator<Item = u64> {
         let (elements, arrays) = match self.kind.row().stored {
-            Stored::Counted => (if n > 0 { BYTE_VALUES } else { 0 }, 1),
+            Stored::Counted(bins) | Stored::Cumulated(bins) => (if n > 0 { bins.count() as u64 } else { 0 }, 1),
             Stored::SortedPairs => (n, 2),
             _ if self.has_run_lengths() => (n, 2),
             _ => (n, 1),
@@ -889,6 +915,10 @@ impl Workload {
         let elements = self.output_elements(n);
         let stored = match (self.segment_elements.filter(|_| self.drops_others()), self.share()) {
             (None, _) => elements,
+            // Of runs of 1 to twice as many less one.
+            (Some(run), Share::One) if self.stores_longer_runs() => {
+                elements.div_ceil(run) * (2 * run - 2) / (2 * run - 1)
+            }
             (Some(apart), Share::One) => elements.div_ceil(apart),
             (Some(apart), Share::AllButOne) => elements - elements / apart,
         };
@@ -975,6 +1005,7 @@ impl Kept {
             Self::Flagged => Ok(Definition::flagged_of(element)),
             Self::BelowMiddle => Definition::below_middle(element),
             Self::RunBegins => Definition::unique_of(element),
+            Self::LongerRunEnds => Definition::non_trivial_runs_of(input),
             Self::RunEnds => Definition::totals_by_key(KEY, operator, input, element),
             Self::NonZero => Definition::nonzero_of(input),
         }
@@ -1002,7 +1033,9 @@ impl fmt::Display for Workload {
             Combined::ByOperator | Combined::InOrder => instance.to_string(),
             Combined::AsRecurrence => format!("{} recurrence", self.element()),
             // The problem's own name.
-            Combined::Nothing | Combined::Places | Combined::RunLengths => format!("{input} {kind}"),
+            Combined::Nothing | Combined::Places | Combined::RunLengths | Combined::LongerRuns => {
+                format!("{input} {kind}")
+            }
         };
         let totals = match kind.row().stored {
             Stored::Only(Kept::RunEnds) => ", totals",
@@ -1103,6 +1136,9 @@ mod tests {
         }
         let encoded = of(ProblemKind::RunLengthEncode, 3);
         assert_eq!((encoded.bytes(100), encoded.array_bytes(100)), (800 + 8 * 67, 2400));
+        // Of runs of 1 to 5 four in five are longer than one; of runs of 1 none is.
+        let longer = |run| Workload::new(ProblemKind::NonTrivialRuns, Operator::Sum, ElementType::U8, PLACE, Some(run));
+        assert_eq!([3, 1].map(|run| longer(run).unwrap().bytes(300)), [300 + 8 * 160, 300]);
         let said = [ProblemKind::Select, ProblemKind::Unique, ProblemKind::ReduceByKey, ProblemKind::TotalsFirst];
         assert_eq!(
             said.map(|kind| of(kind, 7).to_string()),
@@ -1118,7 +1154,8 @@ mod tests {
             let segment = (kind.needs_shape() || kind.has_runs()).then_some(7);
             let of_halves = Workload::with_halves(kind, Operator::Sum, ElementType::F16, ElementType::F16, segment);
             let stores_halves = kind.has_operator() || kind.is_recurrence();
-            let stores_others = kind == ProblemKind::NonZero;
+            let is_of_bytes = matches!(kind, ProblemKind::Histogram | ProblemKind::CumulatedHistogram);
+            let stores_others = kind.stored_type().is_some() && !is_of_bytes;
             assert_eq!(of_halves.is_ok(), stores_halves || stores_others, "{kind}: {of_halves:?}");
         }
         // What lies in the values themselves is drawn: a file would say nothing of how much is kept.
