@@ -15,6 +15,7 @@ mod picture;
 use check::{Outcome, checked};
 use lookback::element::{Definition, Operator};
 use lookback::lab::host_scanner::HostScanner;
+use lookback::run::AnyScanner;
 use picture::{Drawing, arguments, keep};
 use std::collections::HashMap;
 use std::error::Error;

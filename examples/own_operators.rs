@@ -11,6 +11,7 @@ use bytemuck::{Pod, Zeroable};
 use check::{Outcome, checked};
 use lookback::element::{Definition, ElementType, Operator};
 use lookback::lab::host_scanner::HostScanner;
+use lookback::run::AnyScanner;
 
 const N: usize = 5000;
 

@@ -12,6 +12,7 @@ mod picture;
 use check::{Outcome, checked};
 use lookback::element::{Definition, ElementType, Operator};
 use lookback::lab::host_scanner::HostScanner;
+use lookback::run::AnyScanner;
 use picture::{Drawing, arguments, keep};
 use std::error::Error;
 use std::fs::File;

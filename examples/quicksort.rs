@@ -16,6 +16,7 @@ mod picture;
 use check::{Outcome, checked};
 use lookback::element::{Defined, Definition, DefinitionError, ElementType, Operator};
 use lookback::lab::host_scanner::{HostRun, HostScanner};
+use lookback::run::AnyScanner;
 use picture::{Drawing, folder, keep};
 use std::error::Error;
 
@@ -51,8 +52,8 @@ fn counting() -> Result<Defined, DefinitionError> {
 /// A run of it: in one piece or in segments, from either end.
 fn count<'a>(
     scanner: &'a mut HostScanner,
-    numbers: &[u32],
-    pivots: &[u32],
+    numbers: &'a [u32],
+    pivots: &'a [u32],
     counts: &'a mut Counts,
 ) -> Result<HostRun<'a>, DefinitionError> {
     let [less, equal, greater] = counts;

@@ -14,6 +14,7 @@ use check::{Outcome, checked};
 use flate2::read::GzDecoder;
 use lookback::element::{Definition, ElementType, Operator};
 use lookback::lab::host_scanner::HostScanner;
+use lookback::run::AnyScanner;
 use picture::{Drawing, arguments, keep};
 use serde_json::Value;
 use std::collections::BTreeMap;

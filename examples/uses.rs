@@ -10,6 +10,7 @@ mod check;
 use check::{Outcome, checked};
 use lookback::element::{Definition, Operator};
 use lookback::lab::host_scanner::HostScanner;
+use lookback::run::AnyScanner;
 use std::error::Error;
 
 /// As many characters of a word are compared at one time.

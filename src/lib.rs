@@ -13,6 +13,7 @@
 //! | [`gpu`] | architecture and limits of a GPU |
 //! | [`element`] | element types, operators, and reference scans of them |
 //! | [`strategy`] | one row a strategy; its configuration, its plan of launches, tuning tables |
+//! | [`run`] | what is asked of a scanner, wherever arrays lie |
 //! | [`out_of_core`] | arrays of any size in chunks: how they are divided, and reading, scanning and writing at once |
 //! | [`kernels`] | the kernels' sources, their faults, and where compiled ones are kept |
 //! | `cuda` | toolkit, compiler, launches and the public `Scanner` (feature `cuda`) |
@@ -36,5 +37,6 @@ pub mod lab;
 pub mod names;
 pub mod out_of_core;
 pub mod ranks;
+pub mod run;
 pub mod strategy;
 pub mod text;

@@ -33,6 +33,7 @@ use lookback::lab::cpu_kernels::NoKernel;
 use lookback::lab::device::DeviceError;
 use lookback::lab::host_compiler::HostCompilerError;
 use lookback::lab::host_scanner::{HostRun, HostScanner};
+use lookback::run::AnyScanner;
 use lookback::strategy::{CallError, ConfigError, ScanConfig, Strategy};
 use proptest::prelude::*;
 use std::slice;
@@ -705,10 +706,10 @@ fn states_of(given: Given, lines: usize) -> Vec<Map> {
 }
 
 /// The end of a call: what stands left of the first elements, from which end it goes, and the scan itself.
-fn made_from(
-    mut run: HostRun<'_>,
+fn made_from<'a>(
+    mut run: HostRun<'a>,
     given: Given,
-    states: &[Map],
+    states: &'a [Map],
     is_reversed: bool,
     is_exclusive: bool,
 ) -> Result<(), DeviceError> {

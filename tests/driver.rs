@@ -12,9 +12,10 @@ use half::{bf16, f16};
 use libloading::Library;
 use lookback::abi::{lookback_axis, lookback_control, lookback_launch};
 use lookback::cuda::compile::{Cache, Compiler};
-use lookback::cuda::{Architecture, ChunkedScan, CudaError, Nvrtc, ScanElement, Scanner};
-use lookback::element::{Definition, ElementType, Operator, Problem};
+use lookback::cuda::{Architecture, ChunkedScan, CudaError, Nvrtc, Run, ScanElement, Scanner};
+use lookback::element::{Defined, Definition, ElementType, Operator, Problem};
 use lookback::out_of_core::{Cause, Checkpoint, Job, Limits, PlanError, Sink, Source, Stopped};
+use lookback::run::AnyScanner;
 use lookback::strategy::launch::Addresses;
 use lookback::strategy::plan::{Place, Plan, ScanRequest};
 use lookback::strategy::ring::Ring;
@@ -487,6 +488,34 @@ fn a_workspace_grows_and_goes_while_launches_may_use_it() {
     bench.assert_nothing_wrong();
 }
 
+/// Where rows begin, of how long they are.
+fn row_offsets<S: AnyScanner>(scanner: &mut S, lengths: &[u32]) -> Result<Vec<u32>, S::Error> {
+    let lengths_there = scanner.array(lengths)?;
+    assert_eq!(scanner.elements(&lengths_there)?, lengths);
+    let mut offsets = scanner.zeros(lengths.len() + 1)?;
+    scanner.exclusive(Operator::Sum, &lengths_there, &mut offsets)?;
+    scanner.in_place(Operator::Max, Mode::Inclusive, &mut offsets)?;
+    scanner.check()?;
+    scanner.elements(&offsets)
+}
+
+#[test]
+fn what_is_generic_over_scanners_is_put_onto_the_stream() {
+    let Some(mut bench) = bench("what_is_generic_over_scanners", Architecture::HOPPER) else { return };
+    bench.choose(Strategy::Lookback, SMALL);
+    let stream = Arc::clone(&bench.stream);
+    for lengths in [&[3_u32, 1, 4][..], &[]] {
+        let found = row_offsets(&mut bench.scanner().on(&stream), lengths).expect("it is launched");
+        // Kernels do nothing here.
+        assert_eq!(found, vec![0; lengths.len() + 1]);
+    }
+    assert_eq!(bench.driver.launches().len(), 4);
+    bench.driver.fail_next(c"cuMemAlloc");
+    let refused = bench.scanner().on(&stream).zeros::<u64>(5);
+    assert!(matches!(refused, Err(CudaError::OutOfMemory { needed_bytes: 40, .. })), "{:?}", refused.err());
+    bench.assert_nothing_wrong();
+}
+
 #[test]
 fn what_is_warm_is_launched_without_an_allocation() {
     let Some(mut bench) = bench("what_is_warm_is_launched_without_an_allocation", Architecture::HOPPER) else { return };
@@ -503,11 +532,22 @@ fn what_is_warm_is_launched_without_an_allocation() {
         assert_eq!(empty.warm_up(Mode::Inclusive).expect("nothing"), 0);
     }
     let before = bench.driver.allocations();
-    let run = || scanner.run(&stream, sums).reversed();
+    fn reversed<'a>(scanner: &'a Scanner, stream: &'a Arc<CudaStream>, sums: Defined) -> Run<'a> {
+        scanner.run(stream, sums).reversed()
+    }
     let bytes = [
         scanner.warm_up(&stream, Operator::Sum, Mode::Exclusive, &input, &mut output).expect("it is ready"),
-        run().input(&input).output(&mut output).warm_up(Mode::Inclusive).expect("it is ready"),
-        run().input(&input).output(&mut output).rows(100).warm_up(Mode::Inclusive).expect("it is ready"),
+        reversed(scanner, &stream, sums)
+            .input(&input)
+            .output(&mut output)
+            .warm_up(Mode::Inclusive)
+            .expect("it is ready"),
+        reversed(scanner, &stream, sums)
+            .input(&input)
+            .output(&mut output)
+            .rows(100)
+            .warm_up(Mode::Inclusive)
+            .expect("it is ready"),
         scanner.warm_up(&stream, Operator::Sum, Mode::Inclusive, &input, &mut short).expect("it is ready"),
     ];
     // Descriptors of 16 bytes, which three scans share, one of them with a mark in them; and of 8.
@@ -516,8 +556,8 @@ fn what_is_warm_is_launched_without_an_allocation() {
     let ready = bench.driver.allocations();
     assert!(ready > before);
     scanner.exclusive(&stream, Operator::Sum, &input, &mut output).expect("it is launched");
-    run().input(&input).output(&mut output).inclusive().expect("it is launched");
-    run().input(&input).output(&mut output).rows(100).inclusive().expect("it is launched");
+    reversed(scanner, &stream, sums).input(&input).output(&mut output).inclusive().expect("it is launched");
+    reversed(scanner, &stream, sums).input(&input).output(&mut output).rows(100).inclusive().expect("it is launched");
     scanner.inclusive(&stream, Operator::Sum, &input, &mut short).expect("it is launched");
     assert_eq!((bench.driver.launches().len(), bench.driver.allocations()), (4, ready));
     bench.assert_nothing_wrong();

@@ -20,6 +20,7 @@ use lookback::out_of_core::pipeline::copy;
 use lookback::out_of_core::{
     Cause, Checkpoint, ChunkPlan, HostArrays, Job, Limits, NoFile, PlanError, Sink, Source, Stopped,
 };
+use lookback::run::AnyScanner;
 use lookback::strategy::{Mode, ScanConfig, Strategy};
 use proptest::prelude::*;
 use proptest::strategy::Strategy as Drawn;

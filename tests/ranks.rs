@@ -14,12 +14,14 @@ use lookback::lab::host_compiler::HostCompilerError;
 use lookback::lab::host_ranks::HostRanks;
 use lookback::lab::host_scanner::HostScanner;
 use lookback::ranks::{Group, Loss, Place, RankError, shard};
+use lookback::run::AnyScanner;
 use lookback::strategy::{CallError, ConfigError, Mode, ScanConfig, Strategy};
 use proptest::prelude::*;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::slice::from_mut;
 use std::time::{Duration, Instant};
 
 /// Long enough for a compiler.
@@ -211,14 +213,14 @@ fn a_total_combines_all_elements_in_their_order() {
     for n in [0_usize, 1, 127, 128, 129, 10_000] {
         let x: Vec<u8> = (0..n).map(|i| (i * 7) as u8).collect();
         let mut total = Map::zeroed();
-        let made = scanner(2).run(maps()).input(&x).total(&mut total);
+        let made = scanner(2).run(maps()).input(&x).total(from_mut(&mut total));
         if is_skipped(&[made]) {
             return;
         }
         assert_eq!(total, x.iter().fold(Map::IDENTITY, |total, &x| total.then(Map::of(x))), "{n}");
     }
     let mut total = Map::zeroed();
-    let refused = scanner(2).run(maps()).input::<u8>(&[1]).output::<u16>(&mut [0]).total(&mut total);
+    let refused = scanner(2).run(maps()).input::<u8>(&[1]).output::<u16>(&mut [0]).total(from_mut(&mut total));
     assert!(refused.is_err(), "a total stores nothing else");
 }
 

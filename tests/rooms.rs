@@ -12,6 +12,7 @@ const ROOMS: &[&[&str]] = &[
     &["abi", "gpu", "names", "text"],
     &["element", "file", "ranks"],
     &["strategy"],
+    &["run"],
     &["kernels", "out_of_core"],
     &["cpu", "cuda"],
     &["lab"],

@@ -32,6 +32,6 @@ pub use compile::{Compiler, KernelResources};
 pub use error::CudaError;
 #[cfg(feature = "nccl")]
 pub use ranks::GpuRanks;
-pub use run::Run;
-pub use scanner::{ScanElement, Scanner};
+pub use run::{GpuMemory, OnStream, Run, ScanElement, StreamLender};
+pub use scanner::Scanner;
 pub use toolkit::{Nvrtc, SearchPath};

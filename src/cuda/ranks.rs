@@ -39,7 +39,7 @@ pub(crate) use super::mailbox::are_linked;
 use super::mailbox::{Mailbox, Shape as MailboxShape};
 use super::memory::{Buffer, DeviceMemory};
 use super::nccl::{Communicator, Handle, ID_BYTES, Nccl};
-use super::run::{Guards, Run};
+use super::run::{Guards, Run, StreamLender};
 use super::scanner::Scanner;
 use super::workspace::capacity_for;
 use crate::element::Defined;
@@ -229,9 +229,10 @@ impl GpuRanks {
         carry: &mut impl DevicePtrMut<T>,
     ) -> Result<(), CudaError> {
         self.telling(|| {
-            run.check_context("carry", carry)?;
+            run.lender.scanner.check_context("carry", carry.stream().context())?;
             if carry.len() != 1 {
-                let (scan, array, elements) = (run.scan_name(), String::from("carry"), carry.len() as u64);
+                let (scan, array, elements) =
+                    (run.call.defined().to_string(), String::from("carry"), carry.len() as u64);
                 return Err(CallError::States { scan, array, elements, expected: 1 }.into());
             }
             let (address, _written) = carry.device_ptr_mut(&self.stream);
@@ -405,7 +406,9 @@ impl GpuRanks {
 
     /// What a run is made of, if it is on this stream.
     fn of_stream<'a>(&self, run: Run<'a>) -> Result<(&'a Scanner, Call, Guards<'a>), CudaError> {
-        let (scanner, stream, call, guards) = run.opened()?;
+        let Run { lender, call } = run;
+        let StreamLender { scanner, stream, .. } = lender;
+        let guards = lender.opened()?;
         scanner.check_context("stream", self.stream.context())?;
         if stream.cu_stream() != self.stream.cu_stream() {
             return Err(CudaError::OtherStream);

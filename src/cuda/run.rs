@@ -1,40 +1,30 @@
-//! Runs of scans that a user has defined, over the device's memory.
+//! Runs of scans over the device's memory: how its arrays are lent, and what is put onto a stream.
 
 use super::error::{Context as _, CudaError};
-use super::scanner::{Deed, Scanner};
-use crate::element::{ArrayElement, Defined, Element, Verb, WholeNumber};
-use crate::strategy::Mode;
-use crate::strategy::call::{Call, Lent, methods_without_arrays};
+use super::scanner::{Array, Deed, Scanner};
+use crate::element::{Defined, Element, ElementType, Operator, Problem};
+use crate::run::{AnyScanner, Lends, LendsMut, Memory, Use};
+use crate::strategy::{ConfigError, Mode, check_lengths};
 use bytemuck::Pod;
-use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, SyncOnDrop, result};
+use cudarc::driver::sys::CUresult;
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, DriverError, SyncOnDrop, result};
 use std::sync::Arc;
 
-/// A run of a defined scan that is being put together: arrays are named one after the other, and [`Run::inclusive`],
-/// [`Run::exclusive`] or the function that is named by what is defined puts it onto the stream: [`Run::compact`], [`Run::sort`],
-/// [`Run::histogram`], [`Run::expand`], [`Run::scatter`]. Made by [`Scanner::run`].
-///
-/// ```no_run
-/// # use bytemuck::{Pod, Zeroable};
-/// # use cudarc::driver::CudaContext;
-/// # use lookback::{cuda::Scanner, element::Definition};
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let context = CudaContext::new(0)?;
-/// # let stream = context.new_stream()?;
-/// # let scanner = Scanner::new(&context)?;
-/// let a = stream.clone_htod(&[0.5_f32, 0.5, 0.5, 0.5])?;
-/// let b = stream.clone_htod(&[1.0_f32, 1.0, 1.0, 1.0])?;
-/// let mut h = stream.alloc_zeros::<f32>(4)?;
-/// let recurrence = Definition::linear_recurrence::<f32>()?.define()?;
-/// scanner.run(&stream, recurrence).input(&a).input(&b).output(&mut h).inclusive()?;
-/// assert_eq!(stream.clone_dtoh(&h)?, [1.0, 1.5, 1.75, 1.875]);
-/// # Ok(())
-/// # }
-/// ```
-#[must_use = "nothing runs before `inclusive`, `exclusive`, or what is named by the definition is called"]
-pub struct Run<'a> {
-    scanner: &'a Scanner,
-    stream: &'a Arc<CudaStream>,
-    call: Call,
+/// A number that arrays may hold: one of [`ElementType::NUMBERS`] or [`ElementType::HALVES`].
+pub trait ScanElement: DeviceRepr + Element {}
+impl<T: DeviceRepr + Element> ScanElement for T {}
+
+/// The memory of a GPU, of which arrays are lent as cudarc lends them.
+#[derive(Debug, Clone, Copy)]
+pub struct GpuMemory;
+
+/// A [run](crate::run::Run) over a GPU's memory, made by [`Scanner::run`].
+pub type Run<'a> = crate::run::Run<'a, GpuMemory>;
+
+/// What a run on a stream has been lent.
+pub struct StreamLender<'a> {
+    pub(super) scanner: &'a Scanner,
+    pub(super) stream: &'a Arc<CudaStream>,
     /// They order the arrays' events behind the launch.
     guards: Guards<'a>,
     error: Option<CudaError>,
@@ -42,277 +32,282 @@ pub struct Run<'a> {
 
 pub(super) type Guards<'a> = Vec<SyncOnDrop<'a>>;
 
-impl Scanner {
-    /// A scan that was [defined](crate::element::Definition), whose arrays are named one after the other.
-    pub fn run<'a>(&'a self, stream: &'a Arc<CudaStream>, defined: Defined) -> Run<'a> {
-        let error = self.check_context("stream", stream.context()).err();
-        Run { scanner: self, stream, call: Call::new(defined), guards: Vec::new(), error }
-    }
-}
-
-impl<'a> Run<'a> {
-    /// The next array of those that are loaded, in the order of the definition.
-    pub fn input<T: ArrayElement>(mut self, array: &'a impl DevicePtr<T>) -> Self {
-        let (address, elements) = self.lend(array);
-        self.call.input(Lent::array::<T>(address, elements));
-        self
+impl<'a> StreamLender<'a> {
+    pub(super) fn new(scanner: &'a Scanner, stream: &'a Arc<CudaStream>) -> Self {
+        let error = scanner.check_context("stream", stream.context()).err();
+        Self { scanner, stream, guards: Vec::new(), error }
     }
 
-    /// The next array of those that are stored.
-    pub fn output<T: ArrayElement>(mut self, array: &'a mut impl DevicePtrMut<T>) -> Self {
-        let (address, elements) = self.lend_to_write(array);
-        self.call.output(Lent::array::<T>(address, elements));
-        self
-    }
-
-    /// An array that is the next one to be loaded and the next one to be stored.
-    pub fn in_place<T: ArrayElement>(mut self, array: &'a mut impl DevicePtrMut<T>) -> Self {
-        let (address, elements) = self.lend_to_write(array);
-        self.call.in_place(Lent::array::<T>(address, elements));
-        self
-    }
-
-    methods_without_arrays!();
-
-    /// Scans each run of equal neighbouring keys by itself.
-    pub fn by_key<T: Element>(mut self, keys: &'a impl DevicePtr<T>) -> Self {
-        let (address, elements) = self.lend(keys);
-        self.call.keys(T::ELEMENT, Lent::array::<T>(address, elements));
-        self
-    }
-
-    /// Scans anew from each element whose flag is not 0, in the direction of the scan.
-    pub fn head_flags(mut self, flags: &'a impl DevicePtr<u8>) -> Self {
-        let (address, elements) = self.lend(flags);
-        self.call.head_flags(Lent::array::<u8>(address, elements));
-        self
-    }
-
-    /// Scans each segment between neighbouring offsets by itself: s + 1 offsets of s segments, the first one 0, none less than
-    /// the one before, the last one the number of elements. Segments may be empty. Of an expansion they are items, and outputs may have
-    /// more elements than the last one says. What is wrong with them the device finds
-    /// out: [`Scanner::check`] says so; nothing is written beside the arrays then.
-    pub fn offsets<T: WholeNumber>(mut self, offsets: &'a impl DevicePtr<T>) -> Self {
-        let (address, elements) = self.lend(offsets);
-        self.call.offsets(Lent::array::<T>(address, elements));
-        self
-    }
-
-    /// Scans the first elements of the arrays, as many as this one number in the device's memory says when the scan begins;
-    /// what lies behind them is neither read nor written. Of a number that is larger than the arrays, or no whole rows, as many
-    /// count as there are: [`Scanner::check`] says so. Of none, a final state is left as it is.
-    /// Of an expansion it counts items, which have one offset more.
-    pub fn count_from<T: WholeNumber>(mut self, count: &'a impl DevicePtr<T>) -> Self {
-        let (address, elements) = self.lend(count);
-        self.call.count(Lent::array::<T>(address, elements));
-        self
-    }
-
-    /// What [`Self::initial`] names, from the device's memory, as [`Self::final_state`] of an earlier run has left it: one state, or one a row.
-    pub fn initial_from<T: Pod>(mut self, states: &'a impl DevicePtr<T>) -> Self {
-        let (address, elements) = self.lend(states);
-        self.call.initial_state(Lent::states::<T>(address, elements));
-        self
-    }
-
-    /// Where the state at the last element goes, in the device's memory: one state, or one a row. It is the state that the
-    /// last output was stored from. An exclusive scan that is to go on therefore has one input less than outputs, which one
-    /// that is reversed or in segments cannot have.
-    pub fn final_state<T: Pod>(mut self, states: &'a mut impl DevicePtrMut<T>) -> Self {
-        let (address, elements) = self.lend_to_write(states);
-        self.call.final_state(Lent::states::<T>(address, elements));
-        self
-    }
-
-    /// Where the number of elements goes that a compaction keeps: one number in the device's memory, which
-    /// [`Self::count_from`] of a next run takes. It is 8 bytes long if there are 2^31 elements or more.
-    pub fn count_into<T: WholeNumber>(mut self, number: &'a mut impl DevicePtrMut<T>) -> Self {
-        let (address, elements) = self.lend_to_write(number);
-        self.call.kept(Lent::array::<T>(address, elements));
-        self
-    }
-
-    /// Each output's element has the state that ends with the input's.
+    /// The guards, which hold the arrays' events until the launches are on the stream.
     ///
     /// # Errors
-    /// Arrays of other types, numbers or lengths than defined, overlapping ones, rows that do not fill the array, text that
-    /// does not compile, a definition that is compacted, and as [`Scanner::inclusive`]. Nothing was launched then.
-    pub fn inclusive(self) -> Result<(), CudaError> {
-        self.scan(Mode::Inclusive, Scanner::enqueue)
-    }
-
-    /// Stores side by side what the definition keeps, a [`Definition::filter`](crate::element::Definition::filter) or one of
-    /// [`groups`](crate::element::Definition::groups): each output has as many elements as the inputs, or more, unless the
-    /// others fill it; those behind what is kept stay as they are. No output is an input.
-    ///
-    /// # Errors
-    /// Segments, states before and behind, a number of less than 8 bytes where 2^31 elements may be kept, a definition that is
-    /// scanned, and as [`Self::inclusive`]. Nothing was launched then.
-    pub fn compact(mut self) -> Result<(), CudaError> {
-        self.call.ask_for(Verb::Compact);
-        self.scan_and_count_nothing()
-    }
-
-    /// Counts what falls into the bins of a [`Definition::binned`](crate::element::Definition::binned), into one output of as many
-    /// elements as there are bins.
-    ///
-    /// # Errors
-    /// What a scan alone has, a definition that counts nothing, and as [`Self::inclusive`]. Nothing was launched then.
-    pub fn histogram(mut self) -> Result<(), CudaError> {
-        self.call.ask_for(Verb::Histogram);
-        self.scan_and_count_nothing()
-    }
-
-    /// What is counted of no elements, for which nothing is launched, is 0 all the same.
-    fn scan_and_count_nothing(self) -> Result<(), CudaError> {
-        let of_nothing = self.call.counts_of_nothing();
-        self.scan_then(Mode::Inclusive, Scanner::enqueue, |stream| {
-            let Some((address, bytes)) = of_nothing else { return Ok(()) };
-            // SAFETY: the counts were lent to this run, whose guards are still held: their memory lives, and nobody else uses it
-            // before the stream has come here. It is of the stream's context, which is current.
-            unsafe { result::memset_d8_async(address, 0, bytes as usize, stream.cu_stream()) }
-                .during(|| String::from("counting no elements"))
-        })
-    }
-
-    /// Sorts, as a [`Definition::sort`](crate::element::Definition::sort) says, into arrays that are no inputs and have as many
-    /// elements. Equal keys stay in their order.
-    ///
-    /// # Errors
-    /// What a scan alone has, a definition that sorts nothing, and as [`Self::inclusive`]. Nothing was launched then.
-    pub fn sort(mut self) -> Result<(), CudaError> {
-        self.call.ask_for(Verb::Sort);
-        self.scan(Mode::Inclusive, Scanner::enqueue)
-    }
-
-    /// Stores what offsets share out, as a [`Definition::expansion`](crate::element::Definition::expansion) says: `offsets` names one
-    /// more than there are items, rising from 0 to the number of places. Outputs have as many elements or more, and those behind stay as
-    /// they are; inputs have one for each item.
-    ///
-    /// # Errors
-    /// No offsets, what a scan alone has, a definition that shares nothing out, and as [`Self::inclusive`]. Nothing was launched then.
-    pub fn expand(mut self) -> Result<(), CudaError> {
-        self.call.ask_for(Verb::Expand);
-        self.scan(Mode::Inclusive, Scanner::enqueue)
-    }
-
-    /// Moves elements where a [`Definition::scattered`](crate::element::Definition::scattered) says. Outputs are no inputs, and may have any
-    /// length.
-    ///
-    /// # Errors
-    /// What a scan alone has, a definition that moves nothing so, and as [`Self::inclusive`]. Nothing was launched then.
-    pub fn scatter(mut self) -> Result<(), CudaError> {
-        self.call.ask_for(Verb::Scatter);
-        self.scan(Mode::Inclusive, Scanner::enqueue)
-    }
-
-    /// Combines the states of all elements, from the first to the last, into one in the device's memory, and stores nothing else: no
-    /// output is named. Of no elements it is the identity.
-    ///
-    /// # Errors
-    /// What a scan alone has, states of other than 1, 2, 4, 8 or 16 bytes, a definition that is no scan, and as
-    /// [`Self::inclusive`]. Nothing was launched then.
-    pub fn total<T: Pod>(mut self, state: &'a mut impl DevicePtrMut<T>) -> Result<(), CudaError> {
-        let (address, elements) = self.lend_to_write(state);
-        self.call.total(Lent::states::<T>(address, elements));
-        self.scan(Mode::Inclusive, Scanner::enqueue)
-    }
-
-    /// Each has the state that ends before the input's. Inputs of a scan that is neither reversed nor in segments may
-    /// lack the last element.
-    ///
-    /// # Errors
-    /// As [`Self::inclusive`].
-    pub fn exclusive(self) -> Result<(), CudaError> {
-        self.scan(Mode::Exclusive, Scanner::enqueue)
-    }
-
-    /// Makes ready for the same run, and launches nothing: see [`Scanner::warm_up`]. What is no scan has one mode, and does
-    /// not look at `mode`. Returns the bytes of the stream's
-    /// workspace, 0 if there are no elements.
-    ///
-    /// # Errors
-    /// As [`Self::inclusive`].
-    pub fn warm_up(mut self, mode: Mode) -> Result<u64, CudaError> {
-        let mode = self.call.as_defined(mode);
-        self.scan(mode, Scanner::warm)
-    }
-
-    /// Of arrays that are named already, whose memory the caller orders.
-    #[cfg(all(feature = "lab", feature = "nccl"))]
-    pub(crate) fn of_call(scanner: &'a Scanner, stream: &'a Arc<CudaStream>, call: Call) -> Self {
-        let run = scanner.run(stream, call.defined());
-        Self { call, ..run }
-    }
-
-    /// Refuses memory of another context.
-    #[cfg(feature = "nccl")]
-    pub(super) fn check_context<T>(
-        &self,
-        what: &'static str,
-        array: &impl cudarc::driver::DeviceSlice<T>,
-    ) -> Result<(), CudaError> {
-        self.scanner.check_context(what, array.stream().context())
-    }
-
-    /// What is scanned, in words.
-    #[cfg(feature = "nccl")]
-    pub(super) fn scan_name(&self) -> String {
-        self.call.defined().to_string()
-    }
-
-    /// [`Self::inclusive`] or [`Self::exclusive`], or what else was asked for.
-    #[cfg(all(feature = "lab", feature = "nccl"))]
-    pub(crate) fn of_mode(self, mode: Mode) -> Result<(), CudaError> {
-        self.scan(mode, Scanner::enqueue)
-    }
-
-    /// What it is made of: the guards hold the arrays' events until the launches are on the stream.
-    #[cfg(feature = "nccl")]
-    pub(super) fn opened(self) -> Result<(&'a Scanner, &'a Arc<CudaStream>, Call, Guards<'a>), CudaError> {
-        let Self { scanner, stream, call, guards, error } = self;
-        error.map_or(Ok((scanner, stream, call, guards)), Err)
-    }
-
-    fn scan<R: Default>(self, mode: Mode, deed: Deed<R>) -> Result<R, CudaError> {
-        self.scan_then(mode, deed, |_| Ok(()))
-    }
-
-    /// And then something else, while the arrays are still lent.
-    fn scan_then<R: Default>(
-        self,
-        mode: Mode,
-        deed: Deed<R>,
-        then: impl FnOnce(&CudaStream) -> Result<(), CudaError>,
-    ) -> Result<R, CudaError> {
-        let Self { scanner, stream, call, guards, error } = self;
-        let scanned = match error {
-            Some(error) => Err(error),
-            None => scanner.scan_defined(stream, call, mode, deed),
-        };
-        let scanned = scanned.and_then(|scanned| then(stream).map(|()| scanned));
-        drop(guards);
-        scanned
-    }
-
-    fn lend<T>(&mut self, array: &'a impl DevicePtr<T>) -> (u64, usize) {
-        self.check("input", array);
-        let (address, guard) = array.device_ptr(self.stream);
-        self.guards.push(guard);
-        (address, array.len())
-    }
-
-    fn lend_to_write<T>(&mut self, array: &'a mut impl DevicePtrMut<T>) -> (u64, usize) {
-        self.check("output", array);
-        let elements = array.len();
-        let (address, guard) = array.device_ptr_mut(self.stream);
-        self.guards.push(guard);
-        (address, elements)
+    /// When something that was lent is of another context.
+    pub(super) fn opened(self) -> Result<Guards<'a>, CudaError> {
+        self.error.map_or(Ok(self.guards), Err)
     }
 
     fn check<T>(&mut self, what: &'static str, array: &impl cudarc::driver::DeviceSlice<T>) {
         if self.error.is_none() {
             self.error = self.scanner.check_context(what, array.stream().context()).err();
         }
+    }
+}
+
+impl<T, A: DevicePtr<T>> Lends<GpuMemory, T> for A {
+    fn lend<'a>(&'a self, lender: &mut StreamLender<'a>, _: Use) -> (u64, usize) {
+        lender.check("input", self);
+        let (address, guard) = self.device_ptr(lender.stream);
+        lender.guards.push(guard);
+        (address, self.len())
+    }
+}
+
+impl<T, A: DevicePtrMut<T>> LendsMut<GpuMemory, T> for A {
+    fn lend_mut<'a>(&'a mut self, lender: &mut StreamLender<'a>, _: Use) -> (u64, usize) {
+        lender.check("output", self);
+        let elements = self.len();
+        let (address, guard) = self.device_ptr_mut(lender.stream);
+        lender.guards.push(guard);
+        (address, elements)
+    }
+}
+
+impl Memory for GpuMemory {
+    type Error = CudaError;
+    type Lender<'a> = StreamLender<'a>;
+
+    fn launch(run: Run<'_>, mode: Mode) -> Result<(), CudaError> {
+        let Run { lender, call } = run;
+        let of_nothing = call.counts_of_nothing();
+        let StreamLender { scanner, stream, .. } = lender;
+        let guards = lender.opened()?;
+        scanner.scan_defined(stream, call, mode, Scanner::enqueue)?;
+        // What is counted of no elements, for which nothing is launched, is 0 all the same.
+        let counted = of_nothing.map_or(Ok(()), |(address, bytes)| {
+            // SAFETY: the counts were lent to this run, whose guards are still held: their memory lives, and nobody else uses it
+            // before the stream has come here. It is of the stream's context, which is current.
+            unsafe { result::memset_d8_async(address, 0, bytes as usize, stream.cu_stream()) }
+                .during(|| String::from("counting no elements"))
+        });
+        drop(guards);
+        counted
+    }
+}
+
+impl Run<'_> {
+    /// Makes ready for the same run, and launches nothing: see [`Scanner::warm_up`]. What is no scan has one mode, and does
+    /// not look at `mode`. Returns the bytes of the stream's
+    /// workspace, 0 if there are no elements.
+    ///
+    /// # Errors
+    /// As [`Self::inclusive`].
+    pub fn warm_up(self, mode: Mode) -> Result<u64, CudaError> {
+        let Self { lender, mut call } = self;
+        let mode = call.as_defined(mode);
+        let StreamLender { scanner, stream, .. } = lender;
+        let _guards = lender.opened()?;
+        scanner.scan_defined(stream, call, mode, Scanner::warm)
+    }
+}
+
+impl Scanner {
+    /// `output[i] = input[0] ⊕ … ⊕ input[i]`, put onto `stream`. Of two types the scan is in that of the output, in which
+    /// bytes may be counted; `half::f16` and `half::bf16` are scanned in `f32`: [`Problem::accumulating`].
+    ///
+    /// # Errors
+    /// Lengths that differ, an operator that the type does not have, types that cannot be converted, a stream or array of
+    /// another context, arrays that overlap, a kernel that cannot be compiled, not enough memory for a workspace. Nothing
+    /// was launched then.
+    pub fn inclusive<T: ScanElement, U: ScanElement>(
+        &self,
+        stream: &Arc<CudaStream>,
+        operator: Operator,
+        input: &impl DevicePtr<T>,
+        output: &mut impl DevicePtrMut<U>,
+    ) -> Result<(), CudaError> {
+        self.out_of_place(stream, (operator, Mode::Inclusive), input, output, Self::enqueue)
+    }
+
+    /// `output[i] = input[0] ⊕ … ⊕ input[i−1]`, `output[0]` the identity, put onto `stream`. The input may be
+    /// one element shorter than the output: n counts give n + 1 offsets.
+    ///
+    /// # Errors
+    /// As [`Self::inclusive`].
+    pub fn exclusive<T: ScanElement, U: ScanElement>(
+        &self,
+        stream: &Arc<CudaStream>,
+        operator: Operator,
+        input: &impl DevicePtr<T>,
+        output: &mut impl DevicePtrMut<U>,
+    ) -> Result<(), CudaError> {
+        self.out_of_place(stream, (operator, Mode::Exclusive), input, output, Self::enqueue)
+    }
+
+    /// Makes ready for [`Self::inclusive`] or [`Self::exclusive`] with these arrays, and launches nothing: kernels are compiled
+    /// and loaded, and the stream has a workspace, whose bytes are returned. From then on that call compiles nothing,
+    /// allocates nothing and waits for nothing, until [`Self::forget`]. A call that is captured gets a workspace of its own,
+    /// for the graph.
+    ///
+    /// # Errors
+    /// As [`Self::inclusive`].
+    pub fn warm_up<T: ScanElement, U: ScanElement>(
+        &self,
+        stream: &Arc<CudaStream>,
+        operator: Operator,
+        mode: Mode,
+        input: &impl DevicePtr<T>,
+        output: &mut impl DevicePtrMut<U>,
+    ) -> Result<u64, CudaError> {
+        self.out_of_place(stream, (operator, mode), input, output, Self::warm)
+    }
+
+    /// The scan of an array into itself, put onto `stream`.
+    ///
+    /// # Errors
+    /// As [`Self::inclusive`].
+    pub fn in_place<T: ScanElement>(
+        &self,
+        stream: &Arc<CudaStream>,
+        operator: Operator,
+        mode: Mode,
+        data: &mut impl DevicePtrMut<T>,
+    ) -> Result<(), CudaError> {
+        self.scan_in_place(stream, (operator, mode), data)
+    }
+
+    /// A scan that was [defined](crate::element::Definition), whose arrays are named one after the other.
+    pub fn run<'a>(&'a self, stream: &'a Arc<CudaStream>, defined: Defined) -> Run<'a> {
+        Run::new(StreamLender::new(self, stream), defined)
+    }
+
+    /// This scanner on a stream, for functions that are generic over [`AnyScanner`].
+    pub fn on<'a>(&'a self, stream: &'a Arc<CudaStream>) -> OnStream<'a> {
+        OnStream { scanner: self, stream }
+    }
+
+    fn out_of_place<T: Element, U: Element, R: Default>(
+        &self,
+        stream: &Arc<CudaStream>,
+        (operator, mode): (Operator, Mode),
+        input: &(impl Lends<GpuMemory, T> + ?Sized),
+        output: &mut (impl LendsMut<GpuMemory, U> + ?Sized),
+        deed: Deed<R>,
+    ) -> Result<R, CudaError> {
+        let mut lender = StreamLender::new(self, stream);
+        let input = array(input.lend(&mut lender, Use::Elements));
+        let output = array(output.lend_mut(&mut lender, Use::Elements));
+        let _guards = lender.opened()?;
+        let problem = problem(operator, T::ELEMENT, U::ELEMENT)?;
+        check_lengths(mode, input.elements, output.elements)?;
+        self.scan(stream, (problem, mode), input, output, deed)
+    }
+
+    fn scan_in_place<T: Element>(
+        &self,
+        stream: &Arc<CudaStream>,
+        (operator, mode): (Operator, Mode),
+        data: &mut (impl LendsMut<GpuMemory, T> + ?Sized),
+    ) -> Result<(), CudaError> {
+        let mut lender = StreamLender::new(self, stream);
+        let array = array(data.lend_mut(&mut lender, Use::ElementsInPlace));
+        let _guards = lender.opened()?;
+        let problem = problem(operator, T::ELEMENT, T::ELEMENT)?;
+        self.scan(stream, (problem, mode), array, array, Self::enqueue)
+    }
+}
+
+fn array((address, elements): (u64, usize)) -> Array {
+    Array { address, elements }
+}
+
+fn problem(operator: Operator, input: ElementType, output: ElementType) -> Result<Problem, CudaError> {
+    Ok(Problem::accumulating(operator, input, output).map_err(ConfigError::from)?)
+}
+
+/// A scanner whose scans are put onto one stream; made by [`Scanner::on`].
+#[derive(Clone, Copy)]
+pub struct OnStream<'s> {
+    scanner: &'s Scanner,
+    stream: &'s Arc<CudaStream>,
+}
+
+impl OnStream<'_> {
+    /// Room for so many elements, whose bytes `fill` writes.
+    fn made<T: Pod>(
+        self,
+        elements: usize,
+        fill: impl FnOnce(&mut CudaSlice<u8>) -> Result<(), DriverError>,
+    ) -> Result<CudaSlice<T>, CudaError> {
+        self.scanner.check_context("stream", self.stream.context())?;
+        let bytes = elements.saturating_mul(size_of::<T>());
+        let during = || format!("making an array of {bytes} bytes");
+        // An allocation of nothing is an error of the driver.
+        // SAFETY: all that is asked for is written before it is read.
+        let mut memory = match unsafe { self.stream.alloc::<u8>(bytes.max(1)) } {
+            Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => {
+                let available_bytes = self.scanner.memory().free_bytes()?;
+                let (what, needed_bytes) = (String::from("an array"), bytes as u64);
+                return Err(CudaError::OutOfMemory { what, needed_bytes, available_bytes });
+            }
+            made => made.during(during)?,
+        };
+        if bytes > 0 {
+            fill(&mut memory).during(during)?;
+        }
+        // SAFETY: an allocation of that many bytes, which nothing else owns any more and any bits of which are elements: `Pod`.
+        Ok(unsafe { self.stream.upgrade_device_ptr(memory.leak(), elements) })
+    }
+}
+
+impl AnyScanner for OnStream<'_> {
+    type Error = CudaError;
+    type Memory = GpuMemory;
+    type Array<T: Pod> = CudaSlice<T>;
+
+    fn array<T: Pod>(&mut self, elements: &[T]) -> Result<CudaSlice<T>, CudaError> {
+        let bytes: &[u8] = bytemuck::cast_slice(elements);
+        self.made(elements.len(), |memory| self.stream.memcpy_htod(bytes, memory))
+    }
+
+    fn zeros<T: Pod>(&mut self, elements: usize) -> Result<CudaSlice<T>, CudaError> {
+        self.made(elements, |memory| self.stream.memset_zeros(memory))
+    }
+
+    fn elements<T: Pod>(&mut self, array: &CudaSlice<T>) -> Result<Vec<T>, CudaError> {
+        let mut elements = vec![T::zeroed(); array.len()];
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut elements);
+        // SAFETY: any element is as many bytes: `Pod`.
+        if let Some(view) = unsafe { array.transmute::<u8>(bytes.len()) }.filter(|_| !bytes.is_empty()) {
+            self.stream.memcpy_dtoh(&view, bytes).during(|| String::from("reading an array"))?;
+        }
+        self.stream.synchronize().during(|| String::from("waiting for earlier scans"))?;
+        Ok(elements)
+    }
+
+    fn check(&mut self) -> Result<(), CudaError> {
+        self.scanner.check(self.stream)
+    }
+
+    fn run(&mut self, defined: Defined) -> Run<'_> {
+        self.scanner.run(self.stream, defined)
+    }
+
+    fn scan<T: Element, U: Element>(
+        &mut self,
+        operator: Operator,
+        mode: Mode,
+        input: &(impl Lends<GpuMemory, T> + ?Sized),
+        output: &mut (impl LendsMut<GpuMemory, U> + ?Sized),
+    ) -> Result<(), CudaError> {
+        self.scanner.out_of_place(self.stream, (operator, mode), input, output, Scanner::enqueue)
+    }
+
+    fn in_place<T: Element>(
+        &mut self,
+        operator: Operator,
+        mode: Mode,
+        data: &mut (impl LendsMut<GpuMemory, T> + ?Sized),
+    ) -> Result<(), CudaError> {
+        self.scanner.scan_in_place(self.stream, (operator, mode), data)
     }
 }

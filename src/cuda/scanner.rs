@@ -44,22 +44,18 @@ use super::launch::{KernelSet, PreparedScan, is_capturing, multiprocessors};
 use super::memory::DeviceMemory;
 use super::toolkit::probe_driver;
 use super::workspace::Workspace;
-use crate::element::{Element, ElementType, Operator, Problem};
+use crate::element::Problem;
 use crate::gpu::Gpu;
 use crate::strategy::call::{Call, Prepared, check_findings};
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Resolved, Tuning, TuningError, TuningTable};
-use crate::strategy::{ConfigError, Mode, ScanConfig, StrategyChoice, check_lengths};
-use cudarc::driver::{CudaContext, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr};
+use crate::strategy::{Mode, ScanConfig, StrategyChoice};
+use cudarc::driver::{CudaContext, CudaStream};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
-
-/// A number that arrays may hold: one of [`ElementType::NUMBERS`] or [`ElementType::HALVES`].
-pub trait ScanElement: DeviceRepr + Element {}
-impl<T: DeviceRepr + Element> ScanElement for T {}
 
 /// Which stream a workspace belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -222,79 +218,6 @@ impl Scanner {
         self
     }
 
-    /// `output[i] = input[0] ⊕ … ⊕ input[i]`, put onto `stream`. Of two types the scan is in that of the output, in which
-    /// bytes may be counted; `half::f16` and `half::bf16` are scanned in `f32`: [`Problem::accumulating`].
-    ///
-    /// # Errors
-    /// Lengths that differ, an operator that the type does not have, types that cannot be converted, a stream or array of
-    /// another context, arrays that overlap, a kernel that cannot be compiled, not enough memory for a workspace. Nothing
-    /// was launched then.
-    pub fn inclusive<T: ScanElement, U: ScanElement>(
-        &self,
-        stream: &Arc<CudaStream>,
-        operator: Operator,
-        input: &impl DevicePtr<T>,
-        output: &mut impl DevicePtrMut<U>,
-    ) -> Result<(), CudaError> {
-        self.out_of_place(stream, (operator, Mode::Inclusive), input, output, Self::enqueue)
-    }
-
-    /// `output[i] = input[0] ⊕ … ⊕ input[i−1]`, `output[0]` the identity, put onto `stream`. The input may be
-    /// one element shorter than the output: n counts give n + 1 offsets.
-    ///
-    /// # Errors
-    /// As [`Self::inclusive`].
-    pub fn exclusive<T: ScanElement, U: ScanElement>(
-        &self,
-        stream: &Arc<CudaStream>,
-        operator: Operator,
-        input: &impl DevicePtr<T>,
-        output: &mut impl DevicePtrMut<U>,
-    ) -> Result<(), CudaError> {
-        self.out_of_place(stream, (operator, Mode::Exclusive), input, output, Self::enqueue)
-    }
-
-    /// Makes ready for [`Self::inclusive`] or [`Self::exclusive`] with these arrays, and launches nothing: kernels are compiled
-    /// and loaded, and the stream has a workspace, whose bytes are returned. From then on that call compiles nothing,
-    /// allocates nothing and waits for nothing, until [`Self::forget`]. A call that is captured gets a workspace of its own,
-    /// for the graph.
-    ///
-    /// # Errors
-    /// As [`Self::inclusive`].
-    pub fn warm_up<T: ScanElement, U: ScanElement>(
-        &self,
-        stream: &Arc<CudaStream>,
-        operator: Operator,
-        mode: Mode,
-        input: &impl DevicePtr<T>,
-        output: &mut impl DevicePtrMut<U>,
-    ) -> Result<u64, CudaError> {
-        self.out_of_place(stream, (operator, mode), input, output, Self::warm)
-    }
-
-    /// The scan of an array into itself, put onto `stream`.
-    ///
-    /// # Errors
-    /// As [`Self::inclusive`].
-    pub fn in_place<T: ScanElement>(
-        &self,
-        stream: &Arc<CudaStream>,
-        operator: Operator,
-        mode: Mode,
-        data: &mut impl DevicePtrMut<T>,
-    ) -> Result<(), CudaError> {
-        let n = data.len();
-        self.check_context("stream", stream.context())?;
-        self.check_context("output", data.stream().context())?;
-        let problem = problem(operator, T::ELEMENT, T::ELEMENT)?;
-        if n == 0 {
-            return Ok(());
-        }
-        let (address, _written) = data.device_ptr_mut(stream);
-        let array = Array { address, elements: n };
-        self.scan(stream, (problem, mode), array, array, Self::enqueue)
-    }
-
     /// Lets go of a stream: waits for its scans, frees their workspace, and no longer keeps it alive.
     ///
     /// # Errors
@@ -346,30 +269,6 @@ impl Scanner {
         self.kernels.compiler().warnings()
     }
 
-    fn out_of_place<T: ScanElement, U: ScanElement, R: Default>(
-        &self,
-        stream: &Arc<CudaStream>,
-        (operator, mode): (Operator, Mode),
-        input: &impl DevicePtr<T>,
-        output: &mut impl DevicePtrMut<U>,
-        deed: Deed<R>,
-    ) -> Result<R, CudaError> {
-        self.check_context("stream", stream.context())?;
-        self.check_context("input", input.stream().context())?;
-        self.check_context("output", output.stream().context())?;
-        let problem = problem(operator, T::ELEMENT, U::ELEMENT)?;
-        let (from, to) = (input.len(), output.len());
-        check_lengths(mode, from, to)?;
-        if to == 0 {
-            return Ok(R::default());
-        }
-        let (input_address, _read) = input.device_ptr(stream);
-        let (output_address, _written) = output.device_ptr_mut(stream);
-        let input = Array { address: input_address, elements: from };
-        let output = Array { address: output_address, elements: to };
-        self.scan(stream, (problem, mode), input, output, deed)
-    }
-
     /// Where buffers of this scanner's context come from.
     pub(crate) const fn memory(&self) -> &Arc<DeviceMemory> {
         &self.memory
@@ -381,7 +280,7 @@ impl Scanner {
     }
 
     /// The scan of arrays that were checked for length and context and are ordered before the stream.
-    fn scan<R>(
+    pub(super) fn scan<R: Default>(
         &self,
         stream: &Arc<CudaStream>,
         (problem, mode): (Problem, Mode),
@@ -389,6 +288,9 @@ impl Scanner {
         output: Array,
         deed: Deed<R>,
     ) -> Result<R, CudaError> {
+        if output.elements == 0 {
+            return Ok(R::default());
+        }
         self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
         let in_place = same_or_apart(problem, input, output)?;
         let n = output.elements as u64;
@@ -468,13 +370,9 @@ impl Scanner {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Array {
-    address: u64,
-    elements: usize,
-}
-
-fn problem(operator: Operator, input: ElementType, output: ElementType) -> Result<Problem, CudaError> {
-    Ok(Problem::accumulating(operator, input, output).map_err(ConfigError::from)?)
+pub(super) struct Array {
+    pub address: u64,
+    pub elements: usize,
 }
 
 /// Whether the arrays are the same; an error where they overlap without that, or are misaligned. Arrays of two types are
@@ -505,18 +403,23 @@ fn same_or_apart(problem: Problem, input: Array, output: Array) -> Result<bool, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::element::{ElementType, Operator};
+
+    fn problem(input: ElementType) -> Problem {
+        Problem::accumulating(Operator::Sum, input, ElementType::U32).expect("a problem")
+    }
 
     fn array(address: u64, elements: usize) -> Array {
         Array { address, elements }
     }
 
     fn same_or_apart(input: Array, output: Array) -> Result<bool, CudaError> {
-        super::same_or_apart(problem(Operator::Sum, ElementType::U32, ElementType::U32)?, input, output)
+        super::same_or_apart(problem(ElementType::U32), input, output)
     }
 
     #[test]
     fn arrays_of_two_types_are_apart_or_refused() {
-        let widening = problem(Operator::Sum, ElementType::U8, ElementType::U32).expect("a problem");
+        let widening = problem(ElementType::U8);
         assert!(!super::same_or_apart(widening, array(65, 15), array(80, 15)).expect("side by side"));
         for output in [array(64, 4), array(60, 4), array(76, 4)] {
             let refused = super::same_or_apart(widening, array(64, 16), output);

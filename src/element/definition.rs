@@ -373,7 +373,7 @@ impl Definition {
     /// No scan, but what offsets share out: each of several items has places, from its offset to the next item's, and each place
     /// is given what [`Self::store`] says. Its statements have the place, `i`, the item that it belongs to, `item`, how many of the
     /// item's places stand before it, `rank` (all `u64`), and the item's elements of the inputs, of which there may be none.
-    /// Items may have no places. The offsets are those of [`offsets`](crate::cuda::Run::offsets); outputs have as many elements as
+    /// Items may have no places. The offsets are those of [`offsets`](crate::run::Run::offsets); outputs have as many elements as
     /// the last one says, or more, which stay as they are. Put onto a stream by `expand`.
     ///
     /// ```

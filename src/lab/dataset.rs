@@ -373,7 +373,7 @@ fn ambiguity(workload: Workload, input: &[u8]) -> Option<&'static str> {
 }
 
 /// What Linux says could be allocated without swapping.
-fn available_memory_bytes() -> Option<u64> {
+pub(crate) fn available_memory_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

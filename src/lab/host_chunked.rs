@@ -4,6 +4,7 @@
 //! use lookback::element::{Definition, ElementType, Operator};
 //! use lookback::lab::host_chunked::HostChunkedScan;
 //! use lookback::lab::host_scanner::HostScanner;
+//! use lookback::run::AnyScanner;
 //! use lookback::out_of_core::{HostArrays, Limits};
 //! use lookback::strategy::Mode;
 //!

@@ -6,6 +6,7 @@
 //! use lookback::element::{Definition, ElementType, Operator};
 //! use lookback::lab::host_ranks::HostRanks;
 //! use lookback::lab::host_scanner::HostScanner;
+//! use lookback::run::AnyScanner;
 //! use lookback::ranks::{Group, shard};
 //! use lookback::strategy::Mode;
 //! use std::time::Duration;
@@ -35,7 +36,7 @@
 
 use super::cpu_device::{HostArray, run_dealt};
 use super::device::DeviceError;
-use super::host_scanner::{HostRun, HostScanner};
+use super::host_scanner::{HostLender, HostRun, HostScanner};
 use crate::element::Defined;
 use crate::ranks::{Deal, Group};
 use crate::strategy::call::{Lent, Prepared};
@@ -77,10 +78,10 @@ impl HostRanks {
             run.call.check_shard()?;
             let mut run = run;
             let total = own_total(&mut run)?;
-            let carry = self.carry(run.scanner, run.call.defined(), &total)?;
-            let address = run.keep(HostArray::state(&carry));
+            let carry = self.carry(run.lender.scanner, run.call.defined(), &total)?;
+            let address = run.lender.keep(HostArray::state(&carry));
             run.call.initial_state(Lent::states_of(carry.len(), address, 1));
-            run.scan(mode)
+            run.launch(mode)
         })
     }
 
@@ -119,7 +120,7 @@ impl HostRanks {
     pub fn scan_cyclic(&self, mut run: HostRun<'_>, mode: Mode, deal: Deal) -> Result<(), DeviceError> {
         self.telling(|| {
             run.call.deal(deal.hand(self.group.rank(), self.group.size()))?;
-            let HostRun { scanner, call, arrays, outputs } = run;
+            let HostRun { lender: HostLender { scanner, arrays, outputs }, call } = run;
             let Some(prepared) = scanner.prepare(call, mode)? else { return Ok(()) };
             let dealt = self.group.at_first(scanner.dealt(prepared, arrays), run_dealt)?;
             for (place, output) in outputs {
@@ -135,12 +136,12 @@ impl HostRanks {
         let bytes = defined.own_state_bytes();
         let is_read_again = mode != Mode::Inclusive || run.call.is_empty();
         let read = if is_read_again { Some(own_total(&mut run)?) } else { None };
-        let place = run.arrays.len();
+        let place = run.lender.arrays.len();
         if read.is_none() {
-            let address = run.keep(HostArray::state_to_write(&vec![0; bytes]));
+            let address = run.lender.keep(HostArray::state_to_write(&vec![0; bytes]));
             run.call.final_state(Lent::states_of(bytes, address, 1));
         }
-        let (scanner, arrays) = run.scan_and_keep(mode)?;
+        let (scanner, arrays) = run.launch_and_keep(mode)?;
         let total = read.unwrap_or_else(|| arrays[place].contents().to_vec());
         self.carry(scanner, defined, &total)
     }
@@ -171,12 +172,13 @@ impl HostRanks {
 /// The total of a shard.
 fn own_total(run: &mut HostRun<'_>) -> Result<Vec<u8>, DeviceError> {
     let bytes = run.call.defined().own_state_bytes();
-    let place = run.arrays.len();
-    let address = run.keep(HostArray::state_to_write(&vec![0; bytes]));
+    let place = run.lender.arrays.len();
+    let address = run.lender.keep(HostArray::state_to_write(&vec![0; bytes]));
     let mut call = run.call.clone().without_outputs();
     call.total(Lent::states_of(bytes, address, 1));
-    if let Some(prepared) = run.scanner.prepare(call, Mode::Inclusive)? {
-        run.scanner.launch(&prepared, &mut run.arrays)?;
+    let HostLender { scanner, arrays, .. } = &mut run.lender;
+    if let Some(prepared) = scanner.prepare(call, Mode::Inclusive)? {
+        scanner.launch(&prepared, arrays)?;
     }
-    Ok(run.arrays[place].contents().to_vec())
+    Ok(arrays[place].contents().to_vec())
 }

@@ -139,68 +139,6 @@ impl Prepared {
     }
 }
 
-/// The methods of a run, on a GPU or over slices, that lend no array: they say how its [`Call`], `call`, goes through them.
-#[cfg(any(feature = "cuda", all(feature = "cpu", feature = "lab")))]
-macro_rules! methods_without_arrays {
-    () => {
-        /// Begins at the last element and ends at the first.
-        pub fn reversed(mut self) -> Self {
-            self.call.reverse();
-            self
-        }
-
-        /// Gives the same bits whatever the alignment, the strategy, the GPU and the number of its blocks, and on the CPU device:
-        /// partial results of operators that are not quite associative, such as sums of floats, are combined in an order that
-        /// follows from indices alone (`docs/problems.md`), and products are rounded before they are added. A tile's values are a
-        /// part of that order: another configuration rounds elsewhere. Slower, so leave it out for sums of integers, whose bits are
-        /// the same anyhow. Columns are refused, and so are strategies and configurations that cannot; `auto` can.
-        pub fn reproducible(mut self) -> Self {
-            self.call.reproducible();
-            self
-        }
-
-        /// Scans each row of `columns` elements by itself.
-        pub fn rows(mut self, columns: usize) -> Self {
-            self.call.rows(columns as u64);
-            self
-        }
-
-        /// The rows of the input or output that was named last begin so many elements apart, and may have something between
-        /// them: the parts of the rows of a larger matrix, or rows of a whole number of lines. What is between them is neither read nor
-        /// written, and behind the last row there is as much or nothing. Rows are elements that lie side by side, whichever way they
-        /// are scanned: those of [`Self::rows`], and of [`Self::columns`] and [`Self::axis`] as many as there are columns. By `auto`,
-        /// `lookback` and others that load tiles element by element or in vectors; `lookahead` refuses it.
-        pub fn row_stride(mut self, elements: usize) -> Self {
-            self.call.row_stride(elements as u64);
-            self
-        }
-
-        /// Scans along an axis: the arrays are contiguous tensors of the shape (outer, `length`, `inner`), and each column, all
-        /// `length` elements that lie `inner` apart, is scanned by itself. Element (o, t, j) lies at (o · `length` + t) · `inner` + j,
-        /// so that (batch, time, channel) is scanned along the time by `.axis(time, channels)`; with an `inner` of 1 these are rows.
-        /// With a [row stride](Self::row_stride) it lies at (o · `length` + t) times the stride + j.
-        /// States before and behind are one of each column, (o, j) at o · `inner` + j.
-        pub fn axis(mut self, length: usize, inner: usize) -> Self {
-            self.call.axis(Some(length as u64), inner as u64);
-            self
-        }
-
-        /// Scans each column of a matrix of `columns` columns, whose rows lie one behind the other, by itself.
-        pub fn columns(mut self, columns: usize) -> Self {
-            self.call.axis(None, columns as u64);
-            self
-        }
-
-        /// What stands left of the first element: of each row, by rows, and of what comes before the first head flag.
-        pub fn initial<T: ::bytemuck::Pod>(mut self, state: &T) -> Self {
-            self.call.initial(state);
-            self
-        }
-    };
-}
-#[cfg(any(feature = "cuda", all(feature = "cpu", feature = "lab")))]
-pub(crate) use methods_without_arrays;
-
 impl Call {
     pub fn new(defined: Defined) -> Self {
         Self {

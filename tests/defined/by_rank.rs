@@ -11,7 +11,7 @@ struct Drawn {
     vt: u32,
     /// Elements of the arrays, and how many of them the run is told of, if it is.
     n: usize,
-    count: Option<usize>,
+    count: Option<u64>,
     is_reversed: bool,
     /// Elements by which inputs and outputs lie above a boundary.
     shifts: (usize, usize),
@@ -31,7 +31,7 @@ fn drawn(
     (prop::sample::select(strategies.to_vec()), sizes, any::<prop::sample::Index>(), numbers).prop_map(
         move |(strategy, (tiles, more, vt), count, (input, output, eighths, seed))| {
             let n = (tiles * 64 * vt as usize).saturating_add_signed(more);
-            let count = is_counted.then(|| count.index(n + 1));
+            let count = is_counted.then(|| count.index(n + 1) as u64);
             Drawn { strategy, vt, n, count, is_reversed, shifts: (input, output), eighths, seed }
         },
     )
@@ -69,7 +69,7 @@ impl Drawn {
 
     /// The places that are scanned, in their order.
     fn order(&self) -> Vec<usize> {
-        let mut places: Vec<usize> = (0..self.count.unwrap_or(self.n)).collect();
+        let mut places: Vec<usize> = (0..self.count.map_or(self.n, |count| count as usize)).collect();
         if self.is_reversed {
             places.reverse();
         }
@@ -86,10 +86,10 @@ impl Drawn {
     }
 
     /// Ends the run, and says how many were kept; false where there is no compiler.
-    fn compact<'a>(&self, mut run: HostRun<'a>, kept: &'a mut u64) -> bool {
+    fn compact<'a>(&'a self, mut run: HostRun<'a>, kept: &'a mut u64) -> bool {
         run = run.count_into(kept);
-        if let Some(count) = self.count {
-            run = run.count_from(&(count as u64));
+        if let Some(count) = &self.count {
+            run = run.count_from(count);
         }
         is_made(if self.is_reversed { run.reversed() } else { run }.compact())
     }

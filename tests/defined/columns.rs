@@ -2,6 +2,7 @@
 
 use super::*;
 use lookback::cpu::{BlockOrder, Schedule};
+use lookback::run::AnyScanner;
 use proptest::strategy::Strategy as _;
 
 /// The strategies that scan down columns.

@@ -4,6 +4,7 @@ use super::{is_made, scanner};
 use half::f16;
 use lookback::element::{Defined, Definition, DefinitionError, Element, NoSuchProblem, WholeNumber};
 use lookback::lab::device::DeviceError;
+use lookback::run::AnyScanner;
 use lookback::strategy::Strategy;
 use proptest::prelude::*;
 

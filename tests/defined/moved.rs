@@ -3,6 +3,7 @@
 use super::{is_made, scanner};
 use lookback::element::{Defined, Definition, DefinitionError, ElementType, Operator, WholeNumber};
 use lookback::lab::device::DeviceError;
+use lookback::run::AnyScanner;
 use lookback::strategy::Strategy;
 use proptest::prelude::*;
 

@@ -3,6 +3,7 @@
 use super::index_order::{Order, bits, floats};
 use super::*;
 use lookback::cpu::{BlockOrder, Schedule};
+use lookback::run::AnyScanner;
 use lookback::strategy::{Composition, Pattern};
 use proptest::strategy::Strategy as _;
 

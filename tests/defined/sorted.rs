@@ -4,6 +4,7 @@ use super::{is_made, scanner};
 use half::{bf16, f16};
 use lookback::element::{Definition, DefinitionError, Element};
 use lookback::lab::device::DeviceError;
+use lookback::run::AnyScanner;
 use lookback::strategy::{ConfigError, Strategy};
 use proptest::prelude::*;
 use proptest::strategy::Strategy as _;

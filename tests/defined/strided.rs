@@ -2,6 +2,7 @@
 
 use super::columns::{Shape, by_column};
 use super::*;
+use lookback::run::AnyScanner;
 use lookback::strategy::{Composition, Pattern};
 use proptest::strategy::Strategy as _;
 

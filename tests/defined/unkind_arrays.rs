@@ -4,6 +4,7 @@ use super::unkind::unkind;
 use super::{is_made, scanner};
 use lookback::element::{Definition, ElementType, Operator};
 use lookback::lab::host_scanner::HostScanner;
+use lookback::run::AnyScanner;
 use lookback::strategy::Strategy;
 
 fn each(check: impl Fn(&mut HostScanner, &[u32])) {

@@ -8,6 +8,7 @@ use lookback::lab::cpu_device::CpuSettings;
 use lookback::lab::device::DeviceError;
 use lookback::lab::host_scanner::HostScanner;
 use lookback::ranks::{Deal, Group, Hand, Loss, RankError};
+use lookback::run::AnyScanner;
 use lookback::strategy::plan::{Plan, ScanRequest};
 use lookback::strategy::{CallError, Composition, ConfigError, Mode, ScanConfig, Strategy};
 use proptest::prelude::*;

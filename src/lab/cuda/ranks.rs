@@ -102,12 +102,11 @@ impl CudaRank {
     fn enqueue(&self, subject: Subject) -> Result<(), DeviceError> {
         let Loaded { work, part, input, output } = self.loaded.as_ref().ok_or(DeviceError::NoDataset)?;
         let n = part.elements();
-        let mut call = Call::new(work.defined()?);
-        call.input(Lent::of(work.input, input.address(), n));
-        call.output(Lent::of(work.output, output.address(), n));
-        let run = Run::of_call(&self.scanner, &self.stream, call);
+        let mut run = self.scanner.run(&self.stream, work.defined()?);
+        run.call.input(Lent::of(work.input, input.address(), n));
+        run.call.output(Lent::of(work.output, output.address(), n));
         Ok(match subject {
-            None => run.of_mode(work.mode),
+            None => run.launch(work.mode),
             Some(Manner::Contiguous) => self.ranks.scan(run, work.mode),
             Some(Manner::Deferred) => {
                 self.ranks.scan_deferred_into(run, work.mode, (self.state.address(), work.output.bytes()))
@@ -184,10 +183,10 @@ impl RankDevice for CudaRank {
         let Loaded { work, part, output, .. } = self.loaded.as_ref().ok_or(DeviceError::NoDataset)?;
         let is_deferred = manner == Manner::Deferred;
         let from = if is_deferred { part.place(0) } else { 0 };
-        let mut call = Call::new(work.count_of_wrong(Check { part, from })?);
-        call.input(Lent::of(work.output, output.address(), part.elements()));
-        call.total(Lent::states_of(8, self.state.address() + COUNT_PLACE, 1));
-        Run::of_call(&self.scanner, &self.stream, call).of_mode(Mode::Inclusive)?;
+        let mut run = self.scanner.run(&self.stream, work.count_of_wrong(Check { part, from })?);
+        run.call.input(Lent::of(work.output, output.address(), part.elements()));
+        run.call.total(Lent::states_of(8, self.state.address() + COUNT_PLACE, 1));
+        run.launch(Mode::Inclusive)?;
         self.ranks.wait()?;
         let wrong = u64::from_le_bytes(self.download(COUNT_PLACE)?);
         let carry: [u8; 8] = self.download(0)?;

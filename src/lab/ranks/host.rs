@@ -6,6 +6,7 @@ use crate::lab::device::{Device, DeviceDescription, DeviceError};
 use crate::lab::host_ranks::HostRanks;
 use crate::lab::host_scanner::HostScanner;
 use crate::ranks::Group;
+use crate::run::AnyScanner;
 use crate::strategy::call::Lent;
 use std::time::Instant;
 
@@ -38,13 +39,12 @@ impl CpuRank {
         let n = part.elements();
         let mut output = vec![0; n as usize * work.output.bytes()];
         let mut run = self.scanner.run(work.defined()?);
-        let address = run.keep(HostArray::state(input));
+        let address = run.lender.keep(HostArray::state(input));
         run.call.input(Lent::of(work.input, address, n));
-        let address = run.keep(HostArray::state_to_write(&output));
-        run.outputs.push((run.arrays.len() - 1, &mut output));
+        let address = run.lender.keep_output(HostArray::state_to_write(&output), &mut output);
         run.call.output(Lent::of(work.output, address, n));
         let carry = match subject {
-            None => run.scan(work.mode).map(|()| Vec::new()),
+            None => run.launch(work.mode).map(|()| Vec::new()),
             Some(Manner::Contiguous) => self.ranks.scan(run, work.mode).map(|()| Vec::new()),
             Some(Manner::Deferred) => self.ranks.scan_deferred_bytes(run, work.mode),
             Some(Manner::Cyclic) => self.ranks.scan_cyclic(run, work.mode, part.deal()?).map(|()| Vec::new()),

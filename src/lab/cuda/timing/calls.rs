@@ -1,7 +1,7 @@
 //! Calls of the public API as a program of its user makes them: arrays of cudarc, a [`Scanner`], and nothing of the laboratory's.
 
 use crate::cuda::error::{Context as _, CudaError};
-use crate::cuda::scanner::{ScanElement, Scanner};
+use crate::cuda::{ScanElement, Scanner};
 use crate::element::{ElementType, Operator, element_types};
 use crate::strategy::Mode;
 use cudarc::driver::{CudaContext, CudaSlice, CudaStream};
