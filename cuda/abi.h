@@ -256,7 +256,8 @@ struct lookback_launch {
   lookback_u32 count_bytes;      // of `count`, likewise
   struct lookback_findings* findings;
   void* kept;                    // where the number of elements is stored that are stored by rank; null for nowhere
-  lookback_u64 kept_bytes;       // of it, 4 or 8
+  lookback_u32 kept_bytes;       // of it, 4 or 8
+  lookback_u32 kept_numbers;     // 2 if that of all others is stored behind it, else 1
   lookback_u64 initial[LOOKBACK_MAXIMUM_STATE_BYTES / 8];
   struct lookback_axis axis;     // of a scan down columns
   struct lookback_key_bits key_bits;  // of a sort

@@ -355,7 +355,8 @@ pub struct lookback_launch {
     pub count_bytes: lookback_u32,
     pub findings: *mut lookback_findings,
     pub kept: *mut ::std::os::raw::c_void,
-    pub kept_bytes: lookback_u64,
+    pub kept_bytes: lookback_u32,
+    pub kept_numbers: lookback_u32,
     pub initial: [lookback_u64; 4usize],
     pub axis: lookback_axis,
     pub key_bits: lookback_key_bits,
@@ -395,6 +396,7 @@ const _: () = {
     ["Offset of field: lookback_launch::findings"][::std::mem::offset_of!(lookback_launch, findings) - 248usize];
     ["Offset of field: lookback_launch::kept"][::std::mem::offset_of!(lookback_launch, kept) - 256usize];
     ["Offset of field: lookback_launch::kept_bytes"][::std::mem::offset_of!(lookback_launch, kept_bytes) - 264usize];
+    ["Offset of field: lookback_launch::kept_numbers"][::std::mem::offset_of!(lookback_launch, kept_numbers) - 268usize];
     ["Offset of field: lookback_launch::initial"][::std::mem::offset_of!(lookback_launch, initial) - 272usize];
     ["Offset of field: lookback_launch::axis"][::std::mem::offset_of!(lookback_launch, axis) - 304usize];
     ["Offset of field: lookback_launch::key_bits"][::std::mem::offset_of!(lookback_launch, key_bits) - 352usize];

@@ -29,7 +29,9 @@ use crate::element::{ArrayElement, Defined, Element, Operator, Verb, WholeNumber
 use crate::strategy::Mode;
 use crate::strategy::call::{Call, Lent};
 use bytemuck::Pod;
+use lending::{Place, Role};
 use std::error::Error;
+use std::marker::PhantomData;
 
 /// Memory that arrays lie in: [`cuda::GpuMemory`](crate::cuda::GpuMemory) or
 /// [`HostMemory`](crate::lab::host_scanner::HostMemory).
@@ -44,28 +46,44 @@ pub trait Memory: Sized {
     fn launch(run: Run<'_, Self>, mode: Mode) -> Result<(), Self::Error>;
 }
 
-/// As what an array is lent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Use {
-    /// Elements that are read, or others in their place.
-    Elements,
-    /// Elements that are read and written.
-    ElementsInPlace,
-    /// States, which kernels may align further than the user.
-    States,
+/// How arrays are lent. Nobody outside can name it, so that nobody lends what is no array.
+pub(crate) mod lending {
+    /// An array that is lent.
+    #[derive(Debug, Clone, Copy)]
+    pub struct Place {
+        pub address: u64,
+        pub elements: usize,
+    }
+
+    /// As what it is.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Role {
+        /// Elements that are read; or written, and not read.
+        Elements,
+        /// Elements that are read and then written.
+        InPlace,
+        /// States, which kernels may align further than the user.
+        States,
+    }
 }
 
 /// An array that a run may read: on a GPU whatever cudarc reads from, in this machine's memory a slice, a vector, an array, or
-/// a number, which is an array of one. A type of your own lends what it holds.
+/// a number, which is an array of one.
 pub trait Lends<M: Memory, T> {
-    /// Lends it for a run: its address and its elements.
-    fn lend<'a>(&'a self, lender: &mut M::Lender<'a>, what: Use) -> (u64, usize);
+    /// Its elements.
+    #[doc(hidden)]
+    fn count(&self) -> usize;
+    #[doc(hidden)]
+    fn lend<'a>(&'a self, lender: &mut M::Lender<'a>, role: Role) -> Place;
 }
 
 /// An array that a run may write, likewise.
 pub trait LendsMut<M: Memory, T> {
-    /// Lends it for a run: its address and its elements.
-    fn lend_mut<'a>(&'a mut self, lender: &mut M::Lender<'a>, what: Use) -> (u64, usize);
+    /// Its elements.
+    #[doc(hidden)]
+    fn count_mut(&mut self) -> usize;
+    #[doc(hidden)]
+    fn lend_mut<'a>(&'a mut self, lender: &mut M::Lender<'a>, role: Role) -> Place;
 }
 
 /// What scans: a [`cuda::Scanner`](crate::cuda::Scanner) [on a stream](crate::cuda::Scanner::on), or a
@@ -90,11 +108,11 @@ pub trait AnyScanner {
     /// As [`Self::array`].
     fn zeros<T: Pod>(&mut self, elements: usize) -> Result<Self::Array<T>, Self::Error>;
 
-    /// What an array holds once the runs before are done.
+    /// What an array holds once the runs before are done. Whether these found something wrong, [`Self::check`] says.
     ///
     /// # Errors
-    /// When one of them failed.
-    fn elements<T: Pod>(&mut self, array: &Self::Array<T>) -> Result<Vec<T>, Self::Error>;
+    /// When the device failed.
+    fn read<T: Pod>(&mut self, array: &Self::Array<T>) -> Result<Vec<T>, Self::Error>;
 
     /// Waits for the runs before, and says what they found wrong with numbers that the device alone knows: see
     /// [`cuda::Scanner::check`](crate::cuda::Scanner::check). In this machine's memory each run says so itself.
@@ -113,7 +131,8 @@ pub trait AnyScanner {
     ///
     /// # Errors
     /// Lengths that differ, an operator that the type does not have, types that cannot be converted, arrays that overlap or are of
-    /// another device, a kernel that cannot be compiled, not enough memory. On a GPU nothing was launched then.
+    /// another context, a kernel that cannot be compiled, not enough memory. On a GPU nothing was launched then; what an output in this
+    /// machine's memory holds is not said.
     fn scan<T: Element, U: Element>(
         &mut self,
         operator: Operator,
@@ -183,14 +202,16 @@ pub trait AnyScanner {
 /// # }
 /// ```
 #[must_use = "nothing runs before `inclusive`, `exclusive`, or what is named by the definition is called"]
-pub struct Run<'a, M: Memory> {
-    pub(crate) lender: M::Lender<'a>,
+// The lender is a parameter, so that a run may outlive neither of its arrays and be lent those that live shorter than its scanner.
+pub struct Run<'a, M: Memory, L = <M as Memory>::Lender<'a>> {
+    pub(crate) lender: L,
     pub(crate) call: Call,
+    pub(crate) of: PhantomData<(&'a (), M)>,
 }
 
 impl<'a, M: Memory> Run<'a, M> {
     pub(crate) fn new(lender: M::Lender<'a>, defined: Defined) -> Self {
-        Self { lender, call: Call::new(defined) }
+        Self { lender, call: Call::new(defined), of: PhantomData }
     }
 
     /// The next array of those that are loaded, in the order of the definition.
@@ -202,14 +223,14 @@ impl<'a, M: Memory> Run<'a, M> {
 
     /// The next array of those that are stored.
     pub fn output<T: ArrayElement>(mut self, array: &'a mut (impl LendsMut<M, T> + ?Sized)) -> Self {
-        let lent = self.lend_mut(array, Use::Elements);
+        let lent = self.lend_mut(array, Role::Elements);
         self.call.output(lent);
         self
     }
 
     /// An array that is the next one to be loaded and the next one to be stored.
     pub fn in_place<T: ArrayElement>(mut self, array: &'a mut (impl LendsMut<M, T> + ?Sized)) -> Self {
-        let lent = self.lend_mut(array, Use::ElementsInPlace);
+        let lent = self.lend_mut(array, Role::InPlace);
         self.call.in_place(lent);
         self
     }
@@ -285,7 +306,8 @@ impl<'a, M: Memory> Run<'a, M> {
     /// Scans each segment between neighbouring offsets by itself: s + 1 offsets of s segments, the first one 0, none less than
     /// the one before, the last one the number of elements. Segments may be empty. Of an expansion they are items, and outputs may have
     /// more elements than the last one says. What is wrong with them the device finds
-    /// out: [`AnyScanner::check`] says so; nothing is written beside the arrays then.
+    /// out: [`cuda::Scanner::check`](crate::cuda::Scanner::check) says so, and in this
+    /// machine's memory the run itself; nothing is written beside the arrays then.
     pub fn offsets<T: WholeNumber>(mut self, offsets: &'a (impl Lends<M, T> + ?Sized)) -> Self {
         let lent = self.lend(offsets);
         self.call.offsets(lent);
@@ -294,7 +316,7 @@ impl<'a, M: Memory> Run<'a, M> {
 
     /// Scans the first elements of the arrays, as many as this one number in the device's memory says when the scan begins;
     /// what lies behind them is neither read nor written. Of a number that is larger than the arrays, or no whole rows, as many
-    /// count as there are: [`AnyScanner::check`] says so. Of none, a final state is left as it is.
+    /// count as there are: [`cuda::Scanner::check`](crate::cuda::Scanner::check) says so, and in this machine's memory the run itself. Of none, a final state is left as it is.
     /// Of an expansion it counts items, which have one offset more.
     pub fn count_from<T: WholeNumber>(mut self, count: &'a (impl Lends<M, T> + ?Sized)) -> Self {
         let lent = self.lend(count);
@@ -304,7 +326,7 @@ impl<'a, M: Memory> Run<'a, M> {
 
     /// What [`Self::initial`] names, from the device's memory, as [`Self::final_state`] of an earlier run has left it: one state, or one a row.
     pub fn initial_from<T: Pod>(mut self, states: &'a (impl Lends<M, T> + ?Sized)) -> Self {
-        let (address, elements) = states.lend(&mut self.lender, Use::States);
+        let Place { address, elements } = states.lend(&mut self.lender, Role::States);
         self.call.initial_state(Lent::states::<T>(address, elements));
         self
     }
@@ -313,15 +335,16 @@ impl<'a, M: Memory> Run<'a, M> {
     /// last output was stored from. An exclusive scan that is to go on therefore has one input less than outputs, which one
     /// that is reversed or in segments cannot have.
     pub fn final_state<T: Pod>(mut self, states: &'a mut (impl LendsMut<M, T> + ?Sized)) -> Self {
-        let (address, elements) = states.lend_mut(&mut self.lender, Use::States);
+        let Place { address, elements } = states.lend_mut(&mut self.lender, Role::States);
         self.call.final_state(Lent::states::<T>(address, elements));
         self
     }
 
     /// Where the number of elements goes that a compaction keeps: one number in the device's memory, which
-    /// [`Self::count_from`] of a next run takes. It is 8 bytes long if there are 2^31 elements or more.
+    /// [`Self::count_from`] of a next run takes; or two, of which the second one is that of all others. Numbers are 8 bytes long if there
+    /// are 2^31 elements or more.
     pub fn count_into<T: WholeNumber>(mut self, number: &'a mut (impl LendsMut<M, T> + ?Sized)) -> Self {
-        let lent = self.lend_mut(number, Use::Elements);
+        let lent = self.lend_mut(number, Role::Elements);
         self.call.kept(lent);
         self
     }
@@ -395,13 +418,14 @@ impl<'a, M: Memory> Run<'a, M> {
     }
 
     /// Combines the states of all elements, from the first to the last, into one, and stores nothing else: no output is named. Of
-    /// no elements it is the identity.
+    /// no elements it is the identity. A state that is no single number, such as `[f32; 2]`, is an array of one:
+    /// [`std::slice::from_mut`].
     ///
     /// # Errors
     /// What a scan alone has, states of other than 1, 2, 4, 8 or 16 bytes, a definition that is no scan, and as
     /// [`Self::inclusive`].
     pub fn total<T: Pod>(mut self, state: &'a mut (impl LendsMut<M, T> + ?Sized)) -> Result<(), M::Error> {
-        let (address, elements) = state.lend_mut(&mut self.lender, Use::States);
+        let Place { address, elements } = state.lend_mut(&mut self.lender, Role::States);
         self.call.total(Lent::states::<T>(address, elements));
         self.launch(Mode::Inclusive)
     }
@@ -417,12 +441,12 @@ impl<'a, M: Memory> Run<'a, M> {
     }
 
     fn lend<T: ArrayElement>(&mut self, array: &'a (impl Lends<M, T> + ?Sized)) -> Lent {
-        let (address, elements) = array.lend(&mut self.lender, Use::Elements);
+        let Place { address, elements } = array.lend(&mut self.lender, Role::Elements);
         Lent::array::<T>(address, elements)
     }
 
-    fn lend_mut<T: ArrayElement>(&mut self, array: &'a mut (impl LendsMut<M, T> + ?Sized), what: Use) -> Lent {
-        let (address, elements) = array.lend_mut(&mut self.lender, what);
+    fn lend_mut<T: ArrayElement>(&mut self, array: &'a mut (impl LendsMut<M, T> + ?Sized), role: Role) -> Lent {
+        let Place { address, elements } = array.lend_mut(&mut self.lender, role);
         Lent::array::<T>(address, elements)
     }
 }

@@ -12,8 +12,8 @@ use half::{bf16, f16};
 use libloading::Library;
 use lookback::abi::{lookback_axis, lookback_control, lookback_launch};
 use lookback::cuda::compile::{Cache, Compiler};
-use lookback::cuda::{Architecture, ChunkedScan, CudaError, Nvrtc, Run, ScanElement, Scanner};
-use lookback::element::{Defined, Definition, ElementType, Operator, Problem};
+use lookback::cuda::{Architecture, ChunkedScan, CudaError, Nvrtc, OnStream, ScanElement, Scanner};
+use lookback::element::{Definition, ElementType, Operator, Problem};
 use lookback::out_of_core::{Cause, Checkpoint, Job, Limits, PlanError, Sink, Source, Stopped};
 use lookback::run::AnyScanner;
 use lookback::strategy::launch::Addresses;
@@ -491,12 +491,12 @@ fn a_workspace_grows_and_goes_while_launches_may_use_it() {
 /// Where rows begin, of how long they are.
 fn row_offsets<S: AnyScanner>(scanner: &mut S, lengths: &[u32]) -> Result<Vec<u32>, S::Error> {
     let lengths_there = scanner.array(lengths)?;
-    assert_eq!(scanner.elements(&lengths_there)?, lengths);
+    assert_eq!(scanner.read(&lengths_there)?, lengths);
     let mut offsets = scanner.zeros(lengths.len() + 1)?;
     scanner.exclusive(Operator::Sum, &lengths_there, &mut offsets)?;
     scanner.in_place(Operator::Max, Mode::Inclusive, &mut offsets)?;
     scanner.check()?;
-    scanner.elements(&offsets)
+    scanner.read(&offsets)
 }
 
 #[test]
@@ -510,6 +510,21 @@ fn what_is_generic_over_scanners_is_put_onto_the_stream() {
         assert_eq!(found, vec![0; lengths.len() + 1]);
     }
     assert_eq!(bench.driver.launches().len(), 4);
+    // What was rehearsed leaves nothing behind but its own arrays, of which two are still there.
+    let mut allocations = Vec::new();
+    let sums = Definition::of_numbers(Operator::Sum, ElementType::U64, ElementType::U64).expect("numbers");
+    let sums = sums.define().expect("a definition");
+    let mut sum = |mut scanner: OnStream<'_>| {
+        let before = bench.driver.allocations();
+        let (x, mut total) = (scanner.array(&[7_u64; 900]).expect("room"), scanner.zeros::<u64>(1).expect("room"));
+        scanner.run(sums).input(&x).total(&mut total).expect("it is ready");
+        row_offsets(&mut scanner, &[1; 70_000]).expect("it is ready");
+        allocations.push(bench.driver.allocations() - before);
+    };
+    sum(bench.scanner().on(&stream).rehearsing());
+    assert_eq!(bench.driver.launches().len(), 0);
+    sum(bench.scanner().on(&stream));
+    assert!(bench.driver.launches().len() > 2 && allocations[0] > 2 && allocations[1] == 2, "{allocations:?}");
     bench.driver.fail_next(c"cuMemAlloc");
     let refused = bench.scanner().on(&stream).zeros::<u64>(5);
     assert!(matches!(refused, Err(CudaError::OutOfMemory { needed_bytes: 40, .. })), "{:?}", refused.err());
@@ -532,22 +547,11 @@ fn what_is_warm_is_launched_without_an_allocation() {
         assert_eq!(empty.warm_up(Mode::Inclusive).expect("nothing"), 0);
     }
     let before = bench.driver.allocations();
-    fn reversed<'a>(scanner: &'a Scanner, stream: &'a Arc<CudaStream>, sums: Defined) -> Run<'a> {
-        scanner.run(stream, sums).reversed()
-    }
+    let run = || scanner.run(&stream, sums).reversed();
     let bytes = [
         scanner.warm_up(&stream, Operator::Sum, Mode::Exclusive, &input, &mut output).expect("it is ready"),
-        reversed(scanner, &stream, sums)
-            .input(&input)
-            .output(&mut output)
-            .warm_up(Mode::Inclusive)
-            .expect("it is ready"),
-        reversed(scanner, &stream, sums)
-            .input(&input)
-            .output(&mut output)
-            .rows(100)
-            .warm_up(Mode::Inclusive)
-            .expect("it is ready"),
+        run().input(&input).output(&mut output).warm_up(Mode::Inclusive).expect("it is ready"),
+        run().input(&input).output(&mut output).rows(100).warm_up(Mode::Inclusive).expect("it is ready"),
         scanner.warm_up(&stream, Operator::Sum, Mode::Inclusive, &input, &mut short).expect("it is ready"),
     ];
     // Descriptors of 16 bytes, which three scans share, one of them with a mark in them; and of 8.
@@ -556,8 +560,8 @@ fn what_is_warm_is_launched_without_an_allocation() {
     let ready = bench.driver.allocations();
     assert!(ready > before);
     scanner.exclusive(&stream, Operator::Sum, &input, &mut output).expect("it is launched");
-    reversed(scanner, &stream, sums).input(&input).output(&mut output).inclusive().expect("it is launched");
-    reversed(scanner, &stream, sums).input(&input).output(&mut output).rows(100).inclusive().expect("it is launched");
+    run().input(&input).output(&mut output).inclusive().expect("it is launched");
+    run().input(&input).output(&mut output).rows(100).inclusive().expect("it is launched");
     scanner.inclusive(&stream, Operator::Sum, &input, &mut short).expect("it is launched");
     assert_eq!((bench.driver.launches().len(), bench.driver.allocations()), (4, ready));
     bench.assert_nothing_wrong();
@@ -674,6 +678,45 @@ fn arrays_of_another_stream_are_waited_for_and_handed_back() {
     bench.assert_nothing_wrong();
     bench.scanner().in_place(&bench.stream, Operator::Sum, Mode::Exclusive, &mut output).expect("a scan");
     other.memset_zeros(&mut output).expect("zeros");
+    bench.assert_nothing_wrong();
+    // Of a defined scan, over parts of them.
+    let sums = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32).expect("numbers");
+    let sums = sums.define().expect("a definition");
+    let (part, mut into) = (input.slice(10..500), output.slice_mut(..490));
+    bench.scanner().run(&bench.stream, sums).input(&part).output(&mut into).reversed().inclusive().expect("a scan");
+    other.memset_zeros(&mut output).expect("zeros");
+    bench.assert_nothing_wrong();
+}
+
+#[test]
+fn arrays_that_a_scanner_makes_are_waited_for() {
+    let Some(mut bench) = bench("arrays_that_a_scanner_makes_are_waited_for", Architecture::HOPPER) else { return };
+    bench.choose(Strategy::Lookback, SMALL);
+    let other = bench.context.new_stream().expect("a stream");
+    let mut maker = bench.scanner().on(&other);
+    let (input, mut output) = (maker.array(&[1_u32; 1000]).expect("room"), maker.zeros::<u32>(1000).expect("room"));
+    bench.scanner().inclusive(&bench.stream, Operator::Sum, &input, &mut output).expect("a scan");
+    bench.assert_nothing_wrong();
+    assert_eq!(bench.scanner().on(&bench.stream).read(&input).expect("it is read"), [1; 1000]);
+    bench.assert_nothing_wrong();
+}
+
+#[test]
+fn what_is_refused_waits_for_no_array() {
+    let Some(bench) = bench("what_is_refused_waits_for_no_array", Architecture::HOPPER) else { return };
+    let other = bench.context.new_stream().expect("a stream");
+    let (input, mut output) = (other.clone_htod(&[1_u32; 10]).expect("upload"), zeros::<f32>(&bench.stream, 9));
+    // Events of another stream's work would end a capture that they are not a part of.
+    bench.stream.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL).expect("a capture");
+    let lengths = bench.scanner().inclusive(&bench.stream, Operator::Sum, &input, &mut output);
+    assert!(matches!(lengths, Err(CudaError::Config(_))), "{lengths:?}");
+    let operator = bench.scanner().inclusive(&bench.stream, Operator::Or, &input, &mut output);
+    assert!(matches!(operator, Err(CudaError::Config(_))), "{operator:?}");
+    bench
+        .stream
+        .end_capture(CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)
+        .expect("a graph");
+    bench.context.check_err().expect("nothing went wrong that nobody was told of");
     bench.assert_nothing_wrong();
 }
 

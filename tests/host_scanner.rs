@@ -10,8 +10,8 @@ use lookback::lab::cpu_device::CpuSettings;
 use lookback::lab::cpu_kernels::NoKernel;
 use lookback::lab::device::DeviceError;
 use lookback::lab::host_compiler::HostCompilerError;
-use lookback::lab::host_scanner::{HostMemory, HostScanner};
-use lookback::run::{AnyScanner, Lends, LendsMut, Memory, Use};
+use lookback::lab::host_scanner::HostScanner;
+use lookback::run::AnyScanner;
 use lookback::strategy::{ConfigError, Mode, ScanConfig, Strategy};
 use proptest::prelude::*;
 use std::fmt::Debug;
@@ -351,28 +351,20 @@ proptest! {
     }
 }
 
-/// An array that knows what it is for: it lends what it holds.
-struct Counts(Vec<u32>);
-
-impl Lends<HostMemory, u32> for Counts {
-    fn lend<'a>(&'a self, lender: &mut <HostMemory as Memory>::Lender<'a>, what: Use) -> (u64, usize) {
-        self.0.lend(lender, what)
-    }
-}
-
-impl LendsMut<HostMemory, u32> for Counts {
-    fn lend_mut<'a>(&'a mut self, lender: &mut <HostMemory as Memory>::Lender<'a>, what: Use) -> (u64, usize) {
-        self.0.lend_mut(lender, what)
-    }
-}
-
 #[test]
-fn a_type_of_ones_own_lends_what_it_holds() {
-    let mut sums = Counts(vec![0; 3]);
-    scanner().inclusive(Operator::Sum, &Counts(vec![3, 1, 4]), &mut sums).expect("a scan");
-    assert_eq!(sums.0, [3, 4, 8]);
-    scanner().in_place(Operator::Max, Mode::Inclusive, &mut sums).expect("a scan");
-    assert_eq!(sums.0, [3, 4, 8]);
+fn whatever_holds_a_slice_is_lent() {
+    let counts: Box<[u32]> = Box::new([3, 1, 4]);
+    let (mut sums, mut one) = ([0_u32; 3], 0_u32);
+    let slice: &[u32] = &counts;
+    for input in [&slice, &&*counts] {
+        scanner().inclusive(Operator::Sum, input, &mut &mut sums[..]).expect("a scan");
+        assert_eq!(std::mem::take(&mut sums), [3, 4, 8]);
+    }
+    scanner().inclusive(Operator::Sum, &counts[1], &mut one).expect("a scan");
+    assert_eq!(one, 1);
+    let mut boxed = counts;
+    scanner().in_place(Operator::Sum, Mode::Inclusive, &mut boxed).expect("a scan");
+    assert_eq!(*boxed, [3, 4, 8]);
 }
 
 #[test]
@@ -380,7 +372,7 @@ fn arrays_of_any_device_are_made_and_read_and_too_large_ones_are_an_error() {
     fn round_trip<S: AnyScanner>(scanner: &mut S, elements: &[[u16; 3]]) -> Result<Vec<[u16; 3]>, S::Error> {
         let array = scanner.array(elements)?;
         scanner.check()?;
-        scanner.elements(&array)
+        scanner.read(&array)
     }
     let mut scanner = scanner();
     for elements in [&[[1, 2, 3], [4, 5, 6]][..], &[]] {

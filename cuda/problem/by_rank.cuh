@@ -327,12 +327,16 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
   template <class Tile>
   DEVICE static void store_count(const Tile& tile, const lookback_launch& launch) {
     if (launch.kept == nullptr) return;
-    const auto store = [&](u64 kept) {
+    const auto store_at = [&](u32 place, u64 number) {
       if (launch.kept_bytes == sizeof(u32)) {
-        memory::store(static_cast<u32*>(launch.kept), static_cast<u32>(kept));
+        memory::store(static_cast<u32*>(launch.kept) + place, static_cast<u32>(number));
       } else {
-        memory::store(static_cast<u64*>(launch.kept), kept);
+        memory::store(static_cast<u64*>(launch.kept) + place, number);
       }
+    };
+    const auto store = [&](u64 kept) {
+      store_at(0, kept);
+      if (launch.kept_numbers > 1) store_at(1, launch.n - kept);
     };
     if (launch.n == 0) {
       if (tile.first <= 0 && thread_index() == 0) store(0);

@@ -94,6 +94,11 @@ pub enum CudaError {
     /// A scan over ranks that is put onto another stream than theirs.
     #[error("the ranks exchange their totals on one stream: run the scan on the stream that `GpuRanks::new` was given")]
     OtherStream,
+    /// A scan over ranks that is to be made ready alone.
+    #[error(
+        "a scan over ranks is not rehearsed: make its run by `Scanner::run`, or by `Scanner::on` without `rehearsing`"
+    )]
+    Rehearsed,
     /// A GPU does not reach the memory of another rank's.
     #[error(
         "this GPU does not reach the memory of rank {rank}'s, which tiles that are dealt to ranks need: take GPUs that NVLink \

@@ -406,9 +406,12 @@ impl GpuRanks {
 
     /// What a run is made of, if it is on this stream.
     fn of_stream<'a>(&self, run: Run<'a>) -> Result<(&'a Scanner, Call, Guards<'a>), CudaError> {
-        let Run { lender, call } = run;
-        let StreamLender { scanner, stream, .. } = lender;
+        let Run { lender, call, .. } = run;
+        let StreamLender { scanner, stream, is_rehearsed, .. } = lender;
         let guards = lender.opened()?;
+        if is_rehearsed {
+            return Err(CudaError::Rehearsed);
+        }
         scanner.check_context("stream", self.stream.context())?;
         if stream.cu_stream() != self.stream.cu_stream() {
             return Err(CudaError::OtherStream);

@@ -1,13 +1,16 @@
 //! Runs of scans over the device's memory: how its arrays are lent, and what is put onto a stream.
 
 use super::error::{Context as _, CudaError};
-use super::scanner::{Array, Deed, Scanner};
+use super::scanner::{Deed, Scanner};
 use crate::element::{Defined, Element, ElementType, Operator, Problem};
-use crate::run::{AnyScanner, Lends, LendsMut, Memory, Use};
+use crate::run::lending::{Place, Role};
+use crate::run::{AnyScanner, Lends, LendsMut, Memory};
 use crate::strategy::{ConfigError, Mode, check_lengths};
 use bytemuck::Pod;
 use cudarc::driver::sys::CUresult;
-use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, DriverError, SyncOnDrop, result};
+use cudarc::driver::{
+    CudaSlice, CudaStream, CudaViewMut, DevicePtr, DevicePtrMut, DeviceRepr, DriverError, SyncOnDrop, result,
+};
 use std::sync::Arc;
 
 /// A number that arrays may hold: one of [`ElementType::NUMBERS`] or [`ElementType::HALVES`].
@@ -25,6 +28,8 @@ pub type Run<'a> = crate::run::Run<'a, GpuMemory>;
 pub struct StreamLender<'a> {
     pub(super) scanner: &'a Scanner,
     pub(super) stream: &'a Arc<CudaStream>,
+    /// Nothing is launched.
+    pub(super) is_rehearsed: bool,
     /// They order the arrays' events behind the launch.
     guards: Guards<'a>,
     error: Option<CudaError>,
@@ -35,7 +40,7 @@ pub(super) type Guards<'a> = Vec<SyncOnDrop<'a>>;
 impl<'a> StreamLender<'a> {
     pub(super) fn new(scanner: &'a Scanner, stream: &'a Arc<CudaStream>) -> Self {
         let error = scanner.check_context("stream", stream.context()).err();
-        Self { scanner, stream, guards: Vec::new(), error }
+        Self { scanner, stream, is_rehearsed: false, guards: Vec::new(), error }
     }
 
     /// The guards, which hold the arrays' events until the launches are on the stream.
@@ -46,29 +51,51 @@ impl<'a> StreamLender<'a> {
         self.error.map_or(Ok(self.guards), Err)
     }
 
-    fn check<T>(&mut self, what: &'static str, array: &impl cudarc::driver::DeviceSlice<T>) {
+    /// Whether the array may be asked for its address: an event of another context cannot be recorded on the stream.
+    fn takes<T>(&mut self, what: &'static str, array: &impl cudarc::driver::DeviceSlice<T>) -> bool {
         if self.error.is_none() {
             self.error = self.scanner.check_context(what, array.stream().context()).err();
+        }
+        self.error.is_none()
+    }
+
+    fn hold(&mut self, guard: SyncOnDrop<'a>) {
+        // Without cudarc's event tracking they do nothing.
+        if !matches!(guard, SyncOnDrop::Record(None) | SyncOnDrop::Sync(None)) {
+            self.guards.push(guard);
         }
     }
 }
 
 impl<T, A: DevicePtr<T>> Lends<GpuMemory, T> for A {
-    fn lend<'a>(&'a self, lender: &mut StreamLender<'a>, _: Use) -> (u64, usize) {
-        lender.check("input", self);
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn lend<'a>(&'a self, lender: &mut StreamLender<'a>, _: Role) -> Place {
+        let elements = self.len();
+        if !lender.takes("input", self) {
+            return Place { address: 0, elements };
+        }
         let (address, guard) = self.device_ptr(lender.stream);
-        lender.guards.push(guard);
-        (address, self.len())
+        lender.hold(guard);
+        Place { address, elements }
     }
 }
 
 impl<T, A: DevicePtrMut<T>> LendsMut<GpuMemory, T> for A {
-    fn lend_mut<'a>(&'a mut self, lender: &mut StreamLender<'a>, _: Use) -> (u64, usize) {
-        lender.check("output", self);
+    fn count_mut(&mut self) -> usize {
+        self.len()
+    }
+
+    fn lend_mut<'a>(&'a mut self, lender: &mut StreamLender<'a>, _: Role) -> Place {
         let elements = self.len();
+        if !lender.takes("output", self) {
+            return Place { address: 0, elements };
+        }
         let (address, guard) = self.device_ptr_mut(lender.stream);
-        lender.guards.push(guard);
-        (address, elements)
+        lender.hold(guard);
+        Place { address, elements }
     }
 }
 
@@ -77,10 +104,13 @@ impl Memory for GpuMemory {
     type Lender<'a> = StreamLender<'a>;
 
     fn launch(run: Run<'_>, mode: Mode) -> Result<(), CudaError> {
-        let Run { lender, call } = run;
+        let Run { lender, call, .. } = run;
         let of_nothing = call.counts_of_nothing();
-        let StreamLender { scanner, stream, .. } = lender;
+        let StreamLender { scanner, stream, is_rehearsed, .. } = lender;
         let guards = lender.opened()?;
+        if is_rehearsed {
+            return scanner.scan_defined(stream, call, mode, Scanner::warm).map(drop);
+        }
         scanner.scan_defined(stream, call, mode, Scanner::enqueue)?;
         // What is counted of no elements, for which nothing is launched, is 0 all the same.
         let counted = of_nothing.map_or(Ok(()), |(address, bytes)| {
@@ -102,7 +132,7 @@ impl Run<'_> {
     /// # Errors
     /// As [`Self::inclusive`].
     pub fn warm_up(self, mode: Mode) -> Result<u64, CudaError> {
-        let Self { lender, mut call } = self;
+        let Self { lender, mut call, .. } = self;
         let mode = call.as_defined(mode);
         let StreamLender { scanner, stream, .. } = lender;
         let _guards = lender.opened()?;
@@ -172,7 +202,7 @@ impl Scanner {
         mode: Mode,
         data: &mut impl DevicePtrMut<T>,
     ) -> Result<(), CudaError> {
-        self.scan_in_place(stream, (operator, mode), data)
+        self.scan_in_place(stream, (operator, mode), data, Self::enqueue)
     }
 
     /// A scan that was [defined](crate::element::Definition), whose arrays are named one after the other.
@@ -182,7 +212,7 @@ impl Scanner {
 
     /// This scanner on a stream, for functions that are generic over [`AnyScanner`].
     pub fn on<'a>(&'a self, stream: &'a Arc<CudaStream>) -> OnStream<'a> {
-        OnStream { scanner: self, stream }
+        OnStream { scanner: self, stream, is_rehearsed: false }
     }
 
     fn out_of_place<T: Element, U: Element, R: Default>(
@@ -194,11 +224,12 @@ impl Scanner {
         deed: Deed<R>,
     ) -> Result<R, CudaError> {
         let mut lender = StreamLender::new(self, stream);
-        let input = array(input.lend(&mut lender, Use::Elements));
-        let output = array(output.lend_mut(&mut lender, Use::Elements));
-        let _guards = lender.opened()?;
+        // Before anything waits for the arrays.
         let problem = problem(operator, T::ELEMENT, U::ELEMENT)?;
-        check_lengths(mode, input.elements, output.elements)?;
+        check_lengths(mode, input.count(), output.count_mut())?;
+        let input = input.lend(&mut lender, Role::Elements);
+        let output = output.lend_mut(&mut lender, Role::Elements);
+        let _guards = lender.opened()?;
         self.scan(stream, (problem, mode), input, output, deed)
     }
 
@@ -207,17 +238,14 @@ impl Scanner {
         stream: &Arc<CudaStream>,
         (operator, mode): (Operator, Mode),
         data: &mut (impl LendsMut<GpuMemory, T> + ?Sized),
+        deed: Deed<()>,
     ) -> Result<(), CudaError> {
         let mut lender = StreamLender::new(self, stream);
-        let array = array(data.lend_mut(&mut lender, Use::ElementsInPlace));
-        let _guards = lender.opened()?;
         let problem = problem(operator, T::ELEMENT, T::ELEMENT)?;
-        self.scan(stream, (problem, mode), array, array, Self::enqueue)
+        let array = data.lend_mut(&mut lender, Role::InPlace);
+        let _guards = lender.opened()?;
+        self.scan(stream, (problem, mode), array, array, deed)
     }
-}
-
-fn array((address, elements): (u64, usize)) -> Array {
-    Array { address, elements }
 }
 
 fn problem(operator: Operator, input: ElementType, output: ElementType) -> Result<Problem, CudaError> {
@@ -229,21 +257,38 @@ fn problem(operator: Operator, input: ElementType, output: ElementType) -> Resul
 pub struct OnStream<'s> {
     scanner: &'s Scanner,
     stream: &'s Arc<CudaStream>,
+    is_rehearsed: bool,
 }
 
 impl OnStream<'_> {
+    /// The same, but that scans and runs are made ready, as by [`Scanner::warm_up`], and not launched. A function that is generic over
+    /// [`AnyScanner`] and was called with it compiles and allocates nothing for its scans from then on; arrays that it makes are made,
+    /// and hold what they held.
+    #[must_use]
+    pub fn rehearsing(self) -> Self {
+        Self { is_rehearsed: true, ..self }
+    }
+
+    /// What is done with scans of numbers.
+    fn deed(self) -> Deed<()> {
+        match self.is_rehearsed {
+            true => |scanner, stream, request, places| scanner.warm(stream, request, places).map(drop),
+            false => Scanner::enqueue,
+        }
+    }
+
     /// Room for so many elements, whose bytes `fill` writes.
     fn made<T: Pod>(
         self,
         elements: usize,
-        fill: impl FnOnce(&mut CudaSlice<u8>) -> Result<(), DriverError>,
+        fill: impl FnOnce(&mut CudaViewMut<'_, u8>) -> Result<(), DriverError>,
     ) -> Result<CudaSlice<T>, CudaError> {
         self.scanner.check_context("stream", self.stream.context())?;
         let bytes = elements.saturating_mul(size_of::<T>());
         let during = || format!("making an array of {bytes} bytes");
         // An allocation of nothing is an error of the driver.
-        // SAFETY: all that is asked for is written before it is read.
-        let mut memory = match unsafe { self.stream.alloc::<u8>(bytes.max(1)) } {
+        // SAFETY: all that is asked for is written below.
+        let memory = match unsafe { self.stream.alloc::<u8>(bytes.max(1)) } {
             Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => {
                 let available_bytes = self.scanner.memory().free_bytes()?;
                 let (what, needed_bytes) = (String::from("an array"), bytes as u64);
@@ -251,11 +296,14 @@ impl OnStream<'_> {
             }
             made => made.during(during)?,
         };
-        if bytes > 0 {
-            fill(&mut memory).during(during)?;
-        }
         // SAFETY: an allocation of that many bytes, which nothing else owns any more and any bits of which are elements: `Pod`.
-        Ok(unsafe { self.stream.upgrade_device_ptr(memory.leak(), elements) })
+        let mut array: CudaSlice<T> = unsafe { self.stream.upgrade_device_ptr(memory.leak(), elements) };
+        // The array's own events are recorded so, and other streams wait for what is written.
+        // SAFETY: elements are as many bytes: `Pod`.
+        if let Some(mut view) = unsafe { array.transmute_mut::<u8>(bytes) }.filter(|_| bytes > 0) {
+            fill(&mut view).during(during)?;
+        }
+        Ok(array)
     }
 }
 
@@ -273,7 +321,9 @@ impl AnyScanner for OnStream<'_> {
         self.made(elements, |memory| self.stream.memset_zeros(memory))
     }
 
-    fn elements<T: Pod>(&mut self, array: &CudaSlice<T>) -> Result<Vec<T>, CudaError> {
+    fn read<T: Pod>(&mut self, array: &CudaSlice<T>) -> Result<Vec<T>, CudaError> {
+        self.scanner.check_context("stream", self.stream.context())?;
+        self.scanner.check_context("input", array.context())?;
         let mut elements = vec![T::zeroed(); array.len()];
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut elements);
         // SAFETY: any element is as many bytes: `Pod`.
@@ -289,7 +339,9 @@ impl AnyScanner for OnStream<'_> {
     }
 
     fn run(&mut self, defined: Defined) -> Run<'_> {
-        self.scanner.run(self.stream, defined)
+        let mut run = self.scanner.run(self.stream, defined);
+        run.lender.is_rehearsed = self.is_rehearsed;
+        run
     }
 
     fn scan<T: Element, U: Element>(
@@ -299,7 +351,7 @@ impl AnyScanner for OnStream<'_> {
         input: &(impl Lends<GpuMemory, T> + ?Sized),
         output: &mut (impl LendsMut<GpuMemory, U> + ?Sized),
     ) -> Result<(), CudaError> {
-        self.scanner.out_of_place(self.stream, (operator, mode), input, output, Scanner::enqueue)
+        self.scanner.out_of_place(self.stream, (operator, mode), input, output, self.deed())
     }
 
     fn in_place<T: Element>(
@@ -308,6 +360,6 @@ impl AnyScanner for OnStream<'_> {
         mode: Mode,
         data: &mut (impl LendsMut<GpuMemory, T> + ?Sized),
     ) -> Result<(), CudaError> {
-        self.scanner.scan_in_place(self.stream, (operator, mode), data)
+        self.scanner.scan_in_place(self.stream, (operator, mode), data, self.deed())
     }
 }

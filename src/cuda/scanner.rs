@@ -46,6 +46,7 @@ use super::toolkit::probe_driver;
 use super::workspace::Workspace;
 use crate::element::Problem;
 use crate::gpu::Gpu;
+use crate::run::lending::Place;
 use crate::strategy::call::{Call, Prepared, check_findings};
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::ScanRequest;
@@ -284,8 +285,8 @@ impl Scanner {
         &self,
         stream: &Arc<CudaStream>,
         (problem, mode): (Problem, Mode),
-        input: Array,
-        output: Array,
+        input: Place,
+        output: Place,
         deed: Deed<R>,
     ) -> Result<R, CudaError> {
         if output.elements == 0 {
@@ -369,15 +370,9 @@ impl Scanner {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Array {
-    pub address: u64,
-    pub elements: usize,
-}
-
 /// Whether the arrays are the same; an error where they overlap without that, or are misaligned. Arrays of two types are
 /// never the same: what is stored could be what is yet to be loaded.
-fn same_or_apart(problem: Problem, input: Array, output: Array) -> Result<bool, CudaError> {
+fn same_or_apart(problem: Problem, input: Place, output: Place) -> Result<bool, CudaError> {
     let alignments = [problem.input_bytes(), problem.output_bytes()].map(|bytes| bytes as u64);
     for (name, array, alignment) in [("input", input, alignments[0]), ("output", output, alignments[1])] {
         if !array.address.is_multiple_of(alignment) {
@@ -409,11 +404,11 @@ mod tests {
         Problem::accumulating(Operator::Sum, input, ElementType::U32).expect("a problem")
     }
 
-    fn array(address: u64, elements: usize) -> Array {
-        Array { address, elements }
+    fn array(address: u64, elements: usize) -> Place {
+        Place { address, elements }
     }
 
-    fn same_or_apart(input: Array, output: Array) -> Result<bool, CudaError> {
+    fn same_or_apart(input: Place, output: Place) -> Result<bool, CudaError> {
         super::same_or_apart(problem(ElementType::U32), input, output)
     }
 

@@ -2,7 +2,7 @@
 
 use crate::element::{Definition, ElementType, NoSuchProblem};
 
-/// The bins of a histogram. Beyond the first ones they leave out both ends of what is drawn, which nothing counts.
+/// The bins of a histogram. All but those of byte values leave out both ends of what is drawn, which nothing counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bins {
     /// One for each value of a byte, from the lowest.
@@ -55,29 +55,22 @@ impl Bins {
 
     /// How many elements fall into each, in the order of the bins.
     pub fn counted(self, element: ElementType, elements: &[u8]) -> Vec<u32> {
+        let levels = levels(element, if self == Self::Between { &LEVELS } else { &ENDS });
+        let levels: Vec<&[u8]> = levels.chunks_exact(element.bytes()).collect();
+        let bin = |number: &[u8]| match self {
+            Self::ByteValues if element.is_signed() => Some(usize::from(number[0] ^ 0x80)),
+            Self::ByteValues => Some(usize::from(number[0])),
+            Self::Even => even_bin(element, number, [levels[0], levels[1]]),
+            // One after the other, as a search would not.
+            Self::Between => levels.iter().filter(|level| is_at_least(element, number, level)).count().checked_sub(1),
+        };
         let mut counts = vec![0; self.count()];
-        for bytes in elements.chunks_exact(element.bytes()) {
-            if let Some(count) = counts.get_mut(self.bin(element, bytes)) {
+        for number in elements.chunks_exact(element.bytes()) {
+            if let Some(count) = bin(number).and_then(|bin| counts.get_mut(bin)) {
                 *count += 1;
             }
         }
         counts
-    }
-
-    /// The bin of an element; what is in none has a number that there is no bin of.
-    fn bin(self, element: ElementType, bytes: &[u8]) -> usize {
-        match self {
-            Self::ByteValues if element.is_signed() => usize::from(bytes[0] ^ 0x80),
-            Self::ByteValues => usize::from(bytes[0]),
-            Self::Even => even_bin(element, bytes),
-            // One after the other, as a search would not.
-            Self::Between => {
-                let levels = levels(element, &LEVELS);
-                let is_reached = |level: &&[u8]| is_at_least(element, bytes, level);
-                // Below the first level this wraps to a bin that there is none of.
-                levels.chunks_exact(element.bytes()).filter(is_reached).count().wrapping_sub(1)
-            }
-        }
     }
 }
 
@@ -89,15 +82,13 @@ fn is_at_least(element: ElementType, number: &[u8], level: &[u8]) -> bool {
 }
 
 /// As [`Definition::even_histogram`] says it: exactly, or each step rounded in the type that floats are computed in.
-fn even_bin(element: ElementType, number: &[u8]) -> usize {
-    let ends = levels(element, &ENDS);
-    let (lower, upper) = ends.split_at(element.bytes());
+fn even_bin(element: ElementType, number: &[u8], [lower, upper]: [&[u8]; 2]) -> Option<usize> {
     if !is_at_least(element, number, lower) || is_at_least(element, number, upper) {
-        return usize::MAX;
+        return None;
     }
     let Some(float) = element.float() else {
         let [number, lower, upper] = [number, lower, upper].map(|bytes| element.integer(bytes));
-        return ((number - lower) * i128::from(EVEN) / (upper - lower)) as usize;
+        return Some(((number - lower) * i128::from(EVEN) / (upper - lower)) as usize);
     };
     let [number, lower, upper] = [number, lower, upper].map(float.read);
     let bin = if element == ElementType::F64 {
@@ -106,7 +97,7 @@ fn even_bin(element: ElementType, number: &[u8]) -> usize {
         let [number, lower, upper] = [number, lower, upper].map(|number| number as f32);
         f64::from((number - lower) / (upper - lower) * EVEN as f32)
     };
-    (bin as usize).min(EVEN as usize - 1)
+    Some((bin as usize).min(EVEN as usize - 1))
 }
 
 /// Levels in parts of the range of integers, or of that of the floats that a sum is drawn of: from -0.5 to 1.5. Each is exact in

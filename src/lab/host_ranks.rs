@@ -120,7 +120,7 @@ impl HostRanks {
     pub fn scan_cyclic(&self, mut run: HostRun<'_>, mode: Mode, deal: Deal) -> Result<(), DeviceError> {
         self.telling(|| {
             run.call.deal(deal.hand(self.group.rank(), self.group.size()))?;
-            let HostRun { lender: HostLender { scanner, arrays, outputs }, call } = run;
+            let HostRun { lender: HostLender { scanner, arrays, outputs }, call, .. } = run;
             let Some(prepared) = scanner.prepare(call, mode)? else { return Ok(()) };
             let dealt = self.group.at_first(scanner.dealt(prepared, arrays), run_dealt)?;
             for (place, output) in outputs {

@@ -23,7 +23,8 @@ use crate::gpu::Gpu;
 use crate::lab::cpu_device::{CpuDevice, CpuSettings, Dealt, HostArray};
 use crate::lab::dataset::available_memory_bytes;
 use crate::lab::device::DeviceError;
-use crate::run::{AnyScanner, Lends, LendsMut, Memory, Use};
+use crate::run::lending::{Place, Role};
+use crate::run::{AnyScanner, Lends, LendsMut, Memory};
 use crate::strategy::call::{Call, Prepared};
 use crate::strategy::plan::ScanRequest;
 use crate::strategy::tuning::{Resolved, Tuning};
@@ -132,22 +133,21 @@ impl<'a> HostLender<'a> {
         address
     }
 
-    /// Scans the numbers of the first array into the only output, at these addresses.
-    fn scan(self, problem: Problem, mode: Mode, addresses: [u64; 2], elements: usize) -> Result<(), DeviceError> {
+    /// Scans the numbers of the first array, which lies at `from`, into the only output.
+    fn scan(self, problem: Problem, mode: Mode, from: u64, to: Place) -> Result<(), DeviceError> {
         let Self { scanner, arrays, outputs } = self;
-        let (Some(input), Some((_, output))) = (arrays.first(), outputs.into_iter().next()) else { return Ok(()) };
-        if elements == 0 {
+        let n = to.elements as u64;
+        let (Some(input), Some((_, output))) = (arrays.first().filter(|_| n > 0), outputs.into_iter().next()) else {
             return Ok(());
-        }
+        };
         let offsets @ [input_offset, output_offset] =
-            addresses.map(|address| (address % u64::from(ScanRequest::OFFSETS)) as u32);
-        let Resolved { strategy, config } =
-            scanner.tuning.choose(scanner.strategy, problem, elements as u64, None, offsets);
+            [from, to.address].map(|address| (address % u64::from(ScanRequest::OFFSETS)) as u32);
+        let Resolved { strategy, config } = scanner.tuning.choose(scanner.strategy, problem, n, None, offsets);
         let request = ScanRequest {
-            in_place: addresses[0] == addresses[1],
+            in_place: from == to.address,
             input_offset,
             output_offset,
-            ..ScanRequest::of(problem, strategy, mode, scanner.config.unwrap_or(config), elements as u64)
+            ..ScanRequest::of(problem, strategy, mode, scanner.config.unwrap_or(config), n)
         };
         scanner.seed += 1;
         scanner.device.scan(&request, input.contents(), output, scanner.seed)?;
@@ -159,72 +159,95 @@ impl<'a> HostLender<'a> {
 pub trait AsElements<T> {
     /// The elements.
     fn as_elements(&self) -> &[T];
-    /// Likewise, to be written.
+}
+
+/// What is one that may be written.
+pub trait AsElementsMut<T> {
+    /// The elements.
     fn as_elements_mut(&mut self) -> &mut [T];
 }
 
-impl<T> AsElements<T> for [T] {
+/// What derefs to a slice, or to what is one.
+macro_rules! slices {
+    ($([$($parameters:tt)*] $slice:ty;)*) => {
+        $(impl<T, $($parameters)*> AsElements<T> for $slice {
+            fn as_elements(&self) -> &[T] {
+                self
+            }
+        }
+        impl<T, $($parameters)*> AsElementsMut<T> for $slice {
+            fn as_elements_mut(&mut self) -> &mut [T] {
+                self
+            }
+        })*
+    };
+}
+slices! { [] [T]; [const N: usize] [T; N]; [] Vec<T>; [] Box<[T]>; }
+
+impl<T, A: AsElements<T> + ?Sized> AsElements<T> for &A {
     fn as_elements(&self) -> &[T] {
-        self
-    }
-    fn as_elements_mut(&mut self) -> &mut [T] {
-        self
+        (**self).as_elements()
     }
 }
 
-impl<T, const N: usize> AsElements<T> for [T; N] {
+impl<T, A: AsElements<T> + ?Sized> AsElements<T> for &mut A {
     fn as_elements(&self) -> &[T] {
-        self
-    }
-    fn as_elements_mut(&mut self) -> &mut [T] {
-        self
+        (**self).as_elements()
     }
 }
 
-impl<T> AsElements<T> for Vec<T> {
-    fn as_elements(&self) -> &[T] {
-        self
-    }
+impl<T, A: AsElementsMut<T> + ?Sized> AsElementsMut<T> for &mut A {
     fn as_elements_mut(&mut self) -> &mut [T] {
-        self
+        (**self).as_elements_mut()
     }
 }
 
-macro_rules! one_element {
+/// Each number is an array of one.
+macro_rules! numbers {
     ($($number:ty)*) => {
         $(impl AsElements<$number> for $number {
             fn as_elements(&self) -> &[$number] {
                 std::slice::from_ref(self)
             }
+        }
+        impl AsElementsMut<$number> for $number {
             fn as_elements_mut(&mut self) -> &mut [$number] {
                 std::slice::from_mut(self)
             }
         })*
     };
 }
-one_element!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 half::f16 half::bf16);
+numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 half::f16 half::bf16);
 
 impl<T: Pod, A: AsElements<T> + ?Sized> Lends<HostMemory, T> for A {
-    fn lend<'a>(&'a self, lender: &mut HostLender<'a>, what: Use) -> (u64, usize) {
+    fn count(&self) -> usize {
+        self.as_elements().len()
+    }
+
+    fn lend<'a>(&'a self, lender: &mut HostLender<'a>, role: Role) -> Place {
         let elements = self.as_elements();
-        let array = match what {
-            Use::States => HostArray::state(bytemuck::cast_slice(elements)),
-            Use::Elements | Use::ElementsInPlace => HostArray::input(elements),
+        let array = match role {
+            Role::States => HostArray::state(bytemuck::cast_slice(elements)),
+            Role::Elements | Role::InPlace => HostArray::input(elements),
         };
-        (lender.keep(array), elements.len())
+        Place { address: lender.keep(array), elements: elements.len() }
     }
 }
 
-impl<T: Pod, A: AsElements<T> + ?Sized> LendsMut<HostMemory, T> for A {
-    fn lend_mut<'a>(&'a mut self, lender: &mut HostLender<'a>, what: Use) -> (u64, usize) {
-        let elements = self.as_elements_mut();
-        let count = elements.len();
-        let array = match what {
-            Use::States => HostArray::state_to_write(bytemuck::cast_slice(elements)),
-            Use::Elements => HostArray::output(elements),
-            Use::ElementsInPlace => HostArray::input_output(elements),
+impl<T: Pod, A: AsElementsMut<T> + ?Sized> LendsMut<HostMemory, T> for A {
+    fn count_mut(&mut self) -> usize {
+        self.as_elements_mut().len()
+    }
+
+    fn lend_mut<'a>(&'a mut self, lender: &mut HostLender<'a>, role: Role) -> Place {
+        let slice = self.as_elements_mut();
+        let elements = slice.len();
+        let array = match role {
+            Role::States => HostArray::state_to_write(bytemuck::cast_slice(slice)),
+            Role::Elements => HostArray::output(slice),
+            Role::InPlace => HostArray::input_output(slice),
         };
-        (lender.keep_output(array, bytemuck::cast_slice_mut(elements)), count)
+        Place { address: lender.keep_output(array, bytemuck::cast_slice_mut(slice)), elements }
     }
 }
 
@@ -240,7 +263,7 @@ impl Memory for HostMemory {
 impl<'a> HostRun<'a> {
     /// Hands back what it was done with: the arrays as the kernels left them.
     pub(super) fn launch_and_keep(self, mode: Mode) -> Result<(&'a mut HostScanner, Vec<HostArray>), DeviceError> {
-        let Self { lender: HostLender { scanner, mut arrays, outputs }, call } = self;
+        let Self { lender: HostLender { scanner, mut arrays, outputs }, call, .. } = self;
         if call.stores_a_part() {
             // Not all of it will be written.
             for (place, output) in &outputs {
@@ -263,8 +286,9 @@ impl<'a> HostRun<'a> {
     }
 }
 
-/// The first scan by an operator in a type that the build left out
-/// ([`Instance::is_built_in`](crate::element::Instance::is_built_in)) takes the seconds of a C++ compiler, too.
+/// The first scan of two types or of halves, and that of an instance that the build left out
+/// ([`Instance::is_built_in`](crate::element::Instance::is_built_in)), takes the seconds of a C++ compiler, as the first run of a
+/// definition does; without one they are errors.
 impl AnyScanner for HostScanner {
     type Error = DeviceError;
     type Memory = HostMemory;
@@ -288,7 +312,7 @@ impl AnyScanner for HostScanner {
         Ok(array)
     }
 
-    fn elements<T: Pod>(&mut self, array: &Vec<T>) -> Result<Vec<T>, DeviceError> {
+    fn read<T: Pod>(&mut self, array: &Vec<T>) -> Result<Vec<T>, DeviceError> {
         self.array(array)
     }
 
@@ -307,12 +331,12 @@ impl AnyScanner for HostScanner {
         input: &(impl Lends<HostMemory, T> + ?Sized),
         output: &mut (impl LendsMut<HostMemory, U> + ?Sized),
     ) -> Result<(), DeviceError> {
-        let mut lender = HostLender::new(self);
-        let (from, inputs) = input.lend(&mut lender, Use::Elements);
-        let (to, outputs) = output.lend_mut(&mut lender, Use::Elements);
-        check_lengths(mode, inputs, outputs)?;
         let problem = Problem::accumulating(operator, T::ELEMENT, U::ELEMENT).map_err(ConfigError::from)?;
-        lender.scan(problem, mode, [from, to], outputs)
+        check_lengths(mode, input.count(), output.count_mut())?;
+        let mut lender = HostLender::new(self);
+        let input = input.lend(&mut lender, Role::Elements);
+        let output = output.lend_mut(&mut lender, Role::Elements);
+        lender.scan(problem, mode, input.address, output)
     }
 
     fn in_place<T: Element>(
@@ -321,9 +345,9 @@ impl AnyScanner for HostScanner {
         mode: Mode,
         data: &mut (impl LendsMut<HostMemory, T> + ?Sized),
     ) -> Result<(), DeviceError> {
-        let mut lender = HostLender::new(self);
-        let (address, elements) = data.lend_mut(&mut lender, Use::ElementsInPlace);
         let problem = Problem::accumulating(operator, T::ELEMENT, T::ELEMENT).map_err(ConfigError::from)?;
-        lender.scan(problem, mode, [address; 2], elements)
+        let mut lender = HostLender::new(self);
+        let data = data.lend_mut(&mut lender, Role::InPlace);
+        lender.scan(problem, mode, data.address, data)
     }
 }

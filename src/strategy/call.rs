@@ -113,7 +113,7 @@ pub(crate) struct Call {
     final_state: Option<Lent>,
     offsets: Option<Lent>,
     count: Option<Lent>,
-    /// Where the number of elements goes that are kept.
+    /// Where the number of elements goes that are kept, and behind it that of all others.
     kept: Option<Lent>,
     verb: Verb,
     hand: Option<Hand>,
@@ -246,7 +246,7 @@ impl Call {
         self.verb = verb;
     }
 
-    /// Where the number of elements goes that are kept.
+    /// Where the number of elements goes that are kept, and behind it that of all others.
     pub fn kept(&mut self, number: Lent) {
         self.kept = Some(number);
     }
@@ -589,7 +589,7 @@ impl Call {
         }
         let Some(Lent { address, elements, element_bytes: bytes, .. }) = self.kept else { return Ok(()) };
         let array = String::from("number of what is kept");
-        if elements != 1 {
+        if !(1..=2).contains(&elements) {
             return Err(CallError::States { scan: scan(), array, elements, expected: 1 });
         }
         if !address.is_multiple_of(bytes) {

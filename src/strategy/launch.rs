@@ -57,7 +57,7 @@ pub struct Arrays {
     pub offsets: WholeNumbers,
     /// How many elements are scanned, if the device alone knows.
     pub count: WholeNumbers,
-    /// Where the number of elements is to go that are stored by rank, if anywhere.
+    /// Where the number of elements is to go that are stored by rank, and behind it that of all others, if anywhere.
     pub kept: WholeNumbers,
     /// Whether the scan begins at the last element.
     pub is_reversed: bool,
@@ -138,7 +138,8 @@ impl Step {
             count: pointer(count.address),
             count_bytes: count.bytes,
             kept: pointer(kept.address),
-            kept_bytes: u64::from(kept.bytes),
+            kept_bytes: kept.bytes,
+            kept_numbers: kept.elements as u32,
             is_reversed: u32::from(is_reversed),
             places,
             findings: pointer(addresses.findings),

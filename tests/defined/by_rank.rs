@@ -85,9 +85,14 @@ impl Drawn {
         vec![filling; self.shifts.1 + self.n]
     }
 
-    /// Ends the run, and says how many were kept; false where there is no compiler.
-    fn compact<'a>(&'a self, mut run: HostRun<'a>, kept: &'a mut u64) -> bool {
-        run = run.count_into(kept);
+    /// How many were kept, and how many were not.
+    fn numbers(&self, kept: usize) -> [u64; 2] {
+        [kept, self.count.map_or(self.n, |count| count as usize) - kept].map(|number| number as u64)
+    }
+
+    /// Ends the run, and says how many were kept and how many were not; false where there is no compiler.
+    fn compact<'a>(&'a self, mut run: HostRun<'a>, numbers: &'a mut [u64; 2]) -> bool {
+        run = run.count_into(numbers);
         if let Some(count) = &self.count {
             run = run.count_from(count);
         }
@@ -146,7 +151,7 @@ proptest! {
     #[test]
     fn what_is_selected_and_the_others_keep_their_order(drawn in drawn([0, 1], false, true)) {
         let x = drawn.input(&drawn.bytes());
-        let (mut kept, mut others, mut number) = (drawn.output(7_u8), drawn.output(7_u8), u64::MAX);
+        let (mut kept, mut others, mut number) = (drawn.output(7_u8), drawn.output(7_u8), [u64::MAX; 2]);
         let (from, to) = drawn.shifts;
         let mut scanner = drawn.scanner();
         let partition = definition(Definition::partition::<u8>("return x < 128;"));
@@ -154,7 +159,7 @@ proptest! {
         if drawn.compact(run, &mut number) {
             let order = drawn.order();
             let (low, high): (Vec<u8>, Vec<u8>) = order.iter().map(|&place| x[from + place]).partition(|&x| x < 128);
-            prop_assert_eq!(number, low.len() as u64);
+            prop_assert_eq!(number, drawn.numbers(low.len()));
             assert_stored(&kept, to, &low, 7);
             assert_stored(&others, to, &high, 7);
         }
@@ -164,7 +169,7 @@ proptest! {
     fn what_is_not_flagged_may_stand_behind_from_the_last_place_on(drawn in drawn([0, 2], true, false)) {
         let x = drawn.input(&drawn.in_runs().iter().map(|&x| u64::from(x) << 40).collect::<Vec<_>>());
         let flags = drawn.input(&drawn.bytes().iter().map(|&byte| byte & 1).collect::<Vec<_>>());
-        let (mut y, mut number) = (drawn.output(7_u64), u64::MAX);
+        let (mut y, mut number) = (drawn.output(7_u64), [u64::MAX; 2]);
         let (from, to) = drawn.shifts;
         let mut scanner = drawn.scanner();
         let flagged = definition(Definition::select_flagged::<u64>().others_behind());
@@ -172,7 +177,7 @@ proptest! {
         if drawn.compact(run, &mut number) {
             let (mut expected, rest): (Vec<usize>, Vec<usize>) =
                 drawn.order().iter().partition(|&place| flags[from + place] != 0);
-            prop_assert_eq!(number, expected.len() as u64);
+            prop_assert_eq!(number, drawn.numbers(expected.len()));
             expected.extend(rest.iter().rev());
             let expected: Vec<u64> = expected.iter().map(|place| x[from + place]).collect();
             assert_stored(&y, to, &expected, 7);
@@ -182,14 +187,14 @@ proptest! {
     #[test]
     fn places_of_what_is_not_zero(drawn in drawn([3, 4], false, false)) {
         let x = drawn.input(&drawn.in_runs().iter().map(|&x| f16::from_f32(x as f32)).collect::<Vec<_>>());
-        let (mut y, mut number) = (drawn.output(7_u64), u64::MAX);
+        let (mut y, mut number) = (drawn.output(7_u64), [u64::MAX; 2]);
         let (from, to) = drawn.shifts;
         let mut scanner = drawn.scanner();
         let run = scanner.run(numbers(Definition::nonzero::<f16>())).input(&x[from..]).output(&mut y[to..]);
         if drawn.compact(run, &mut number) {
             let is_kept = |&place: &usize| x[from + place] != f16::ZERO;
             let expected: Vec<u64> = drawn.order().into_iter().filter(is_kept).map(|place| place as u64).collect();
-            prop_assert_eq!(number, expected.len() as u64);
+            prop_assert_eq!(number, drawn.numbers(expected.len()));
             assert_stored(&y, to, &expected, 7);
         }
     }
@@ -198,13 +203,13 @@ proptest! {
     fn the_first_of_each_run_is_unique(drawn in drawn([0, 5], true, true)) {
         let keys = drawn.in_runs();
         let x = drawn.input(&keys);
-        let (mut y, mut number) = (drawn.output(7_u32), u64::MAX);
+        let (mut y, mut number) = (drawn.output(7_u32), [u64::MAX; 2]);
         let (from, to) = drawn.shifts;
         let mut scanner = drawn.scanner();
         let run = scanner.run(numbers(Definition::unique::<u32>())).input(&x[from..]).output(&mut y[to..]);
         if drawn.compact(run, &mut number) {
             let expected: Vec<u32> = runs(&keys, &drawn.order()).iter().map(|run| keys[run[0]]).collect();
-            prop_assert_eq!(number, expected.len() as u64);
+            prop_assert_eq!(number, drawn.numbers(expected.len()));
             assert_stored(&y, to, &expected, 7);
         }
     }
@@ -213,7 +218,7 @@ proptest! {
     fn runs_are_encoded_by_their_lengths(drawn in drawn([0, 1], true, false)) {
         let keys: Vec<i16> = drawn.in_runs().iter().map(|&key| key as i16 - 1).collect();
         let x = drawn.input(&keys);
-        let (mut values, mut lengths, mut number) = (drawn.output(7_i16), drawn.output(7_u64), u64::MAX);
+        let (mut values, mut lengths, mut number) = (drawn.output(7_i16), drawn.output(7_u64), [u64::MAX; 2]);
         let (from, to) = drawn.shifts;
         let mut scanner = drawn.scanner();
         let encoding = numbers(Definition::run_length_encode::<i16>());
@@ -221,7 +226,7 @@ proptest! {
         let run = scanner.run(encoding).input(&x[from..]).output(&mut values[to..]).output(&mut lengths);
         if drawn.compact(run, &mut number) {
             let runs = runs(&keys, &drawn.order());
-            prop_assert_eq!(number, runs.len() as u64);
+            prop_assert_eq!(number, drawn.numbers(runs.len()));
             assert_stored(&values, to, &runs.iter().map(|run| keys[run[0]]).collect::<Vec<_>>(), 7);
             assert_stored(&lengths, 0, &runs.iter().map(|run| run.len() as u64).collect::<Vec<_>>(), 7);
         }
@@ -231,14 +236,14 @@ proptest! {
     fn runs_of_several_elements_are_told_by_place_and_length(drawn in drawn([0, 4], true, true)) {
         let keys = drawn.in_runs();
         let x = drawn.input(&keys);
-        let (mut places, mut lengths, mut number) = (drawn.output(7_u64), drawn.output(7_u64), u64::MAX);
+        let (mut places, mut lengths, mut number) = (drawn.output(7_u64), drawn.output(7_u64), [u64::MAX; 2]);
         let (from, to) = drawn.shifts;
         let mut scanner = drawn.scanner();
         let longer = numbers(Definition::non_trivial_runs::<u32>());
         let run = scanner.run(longer).input(&x[from..]).output(&mut places[to..]).output(&mut lengths[to..]);
         if drawn.compact(run, &mut number) {
             let runs: Vec<_> = runs(&keys, &drawn.order()).into_iter().filter(|run| run.len() > 1).collect();
-            prop_assert_eq!(number, runs.len() as u64);
+            prop_assert_eq!(number, drawn.numbers(runs.len()));
             let lowest = |run: &Vec<usize>| run[run.len() - 1] as u64;
             assert_stored(&places, to, &runs.iter().map(lowest).collect::<Vec<_>>(), 7);
             assert_stored(&lengths, to, &runs.iter().map(|run| run.len() as u64).collect::<Vec<_>>(), 7);
@@ -249,14 +254,14 @@ proptest! {
     fn runs_of_keys_are_reduced_by_an_operator_that_does_not_commute(drawn in drawn([0, 1], false, false)) {
         let (keys, bytes) = (drawn.in_runs(), drawn.bytes());
         let (key, x) = (drawn.input(&keys), drawn.input(&bytes));
-        let (mut last, mut addends, mut number) = (drawn.output(7_u64), drawn.output(7_u32), u64::MAX);
+        let (mut last, mut addends, mut number) = (drawn.output(7_u64), drawn.output(7_u32), [u64::MAX; 2]);
         let (from, to) = drawn.shifts;
         let mut scanner = drawn.scanner();
         let run = scanner.run(maps_by_key()).input(&key[from..]).input(&x[from..]);
         let run = run.output(&mut last[to..]).output(&mut addends[to..]);
         if drawn.compact(run, &mut number) {
             let runs = runs(&keys, &drawn.order());
-            prop_assert_eq!(number, runs.len() as u64);
+            prop_assert_eq!(number, drawn.numbers(runs.len()));
             let item = |&place: &usize| Map {
                 factor: 2 * u32::from(bytes[place]) + 1,
                 addend: (place as u32).wrapping_add(keys[place]),
