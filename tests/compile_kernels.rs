@@ -494,6 +494,7 @@ fn what_is_no_scan_is_compiled_without_spills_on_every_architecture() {
         (Definition::even_histogram::<i64, u32>(7, -3, 1 << 50), large),
         (Definition::histogram_between::<f64, u32>(&levels), large),
         (Ok(of_two.cumulated()), large),
+        (Ok(Definition::binned::<u64>("of words", 1 << 16, "return x;").input::<u16>("x")), large),
         (Ok(Definition::owners::<u32>()), large),
         (Ok(shared.store("y = x; z = i * rank;")), large),
         (Ok(moved.store("c = b;")), large),

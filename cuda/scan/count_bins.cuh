@@ -1,5 +1,6 @@
 // How many elements fall into each of several bins: a histogram, or how often each digit of keys has each of its values. The blocks
-// of a launch count apart, in shared memory, and each adds what it has counted to counts that a launch before has cleared.
+// of a launch count apart, in shared memory, and each adds what it has counted to counts that a launch before has cleared. Of more
+// bins than a block has room for all blocks add each element there.
 #pragma once
 
 #include "../config.cuh"
@@ -13,6 +14,7 @@ namespace scan {
 template <u32 bins>
 struct bin_counts {
   static constexpr u32 copies = bins <= LOOKBACK_DIGITS ? LOOKBACK_WARP_LANES : 1;
+  static constexpr bool have_room = bins <= 1u << 13;
 
   u32 counts[bins * copies];
 
@@ -60,74 +62,82 @@ DEVICE void add_to_count(Count* count, u32 value) {
   }
 }
 
+// Calls `add` with the bin of each element that this block counts.
+template <class Problem, class Config, class Add>
+DEVICE void count_elements(Config config, const lookback_launch& launch, Add add) {
+  using items_type = typename Problem::binned_type;
+  const auto count = [&](u64 index, const items_type& items) { Problem::each_bin(launch, index, items, add); };
+  const u32 threads = config.block_threads;
+  // Fewer elements than a vector has, a thread each.
+  const auto count_singly = [&](u64 first, u64 end) {
+    const u64 index = first + thread_index();
+    if (index >= end) return;
+    items_type items;
+    load_elements<0>(launch, index, items);
+    count(index, items);
+  };
+  with_loaded_elements<items_type>(config, launch, [&](auto access, u32 lead) {
+    constexpr u32 width = decltype(access)::value;
+    const u64 head = (width - lead) % width;  // elements before the first vector
+    if (block_index() == 0) count_singly(0, head < launch.n ? head : launch.n);
+    if (launch.n <= head) return;
+    const u64 tile_elements = static_cast<u64>(threads) * config.vt;
+    for (u64 first = head + block_index() * tile_elements; first + tile_elements <= launch.n; first += grid_blocks() * tile_elements) {
+      const u64 mine = first + thread_index() * width;
+      const auto index_of = [&](u64 i) { return mine + i / width * width * threads + i % width; };
+      items_type loaded[Config::maximum_vt];
+      LOOKBACK_UNROLL
+      for (u64 i = 0; i < config.vt; i += width) {
+        const auto at = [&](u32 j) -> items_type& { return loaded[i + j]; };
+        load_vectors<width, 0>(launch, index_of(i), at, static_cast<items_type*>(nullptr));
+      }
+      LOOKBACK_UNROLL
+      for (u64 i = 0; i < config.vt; ++i) count(index_of(i), loaded[i]);
+    }
+    // What is left is less than a tile. All blocks share it, from the last one on, which may have had no tile.
+    const u64 turn = grid_blocks() - 1 - block_index();
+    const u64 step = grid_blocks() * threads * width;
+    constexpr u32 at_once = width == 1 ? Config::maximum_vt : width;
+    u64 mine = launch.n - (launch.n - head) % tile_elements + (turn * threads + thread_index()) * width;
+    for (; mine + width <= launch.n; mine += at_once / width * step) {
+      const auto index_of = [&](u32 i) { return mine + i / width * step + i % width; };
+      const auto has = [&](u32 i) { return width > 1 || index_of(i) < launch.n; };
+      items_type loaded[at_once];
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < at_once; i += width) {
+        const auto at = [&](u32 j) -> items_type& { return loaded[i + j]; };
+        if (has(i)) load_vectors<width, 0>(launch, index_of(i), at, static_cast<items_type*>(nullptr));
+      }
+      LOOKBACK_UNROLL
+      for (u32 i = 0; i < at_once; ++i) {
+        if (has(i)) count(index_of(i), loaded[i]);
+      }
+    }
+    if (turn == 0) count_singly(launch.n - (launch.n - head) % width, launch.n);
+  });
+}
+
 // Reads: output (added to: a count a bin), n, and what the problem loads. Any number of blocks.
 template <class Problem, class Config>
 DEVICE void count_bins(Config config, const lookback_launch& launch) {
   if constexpr (Problem::has_arrays) {
     using Count = typename Problem::state_type;
-    using items_type = typename Problem::binned_type;
     using counts_type = bin_counts<Problem::maximum_bins>;
-    SHARED(counts_type, shared);
-    for (u32 i = thread_index(); i < Problem::maximum_bins * counts_type::copies; i += config.block_threads) {
-      memory::shared_store(shared.counts[i], 0u);
-    }
-    block_barrier();  // nothing is counted yet
-    const auto of_lane = shared.of_lane();
-    const auto count = [&](u64 index, const items_type& items) {
-      Problem::each_bin(launch, index, items, [&](u32 bin) { of_lane.add(bin, 1); });
-    };
-    const u32 threads = config.block_threads;
-    // Fewer elements than a vector has, a thread each.
-    const auto count_singly = [&](u64 first, u64 end) {
-      const u64 index = first + thread_index();
-      if (index >= end) return;
-      items_type items;
-      load_elements<0>(launch, index, items);
-      count(index, items);
-    };
-    with_loaded_elements<items_type>(config, launch, [&](auto access, u32 lead) {
-      constexpr u32 width = decltype(access)::value;
-      const u64 head = (width - lead) % width;  // elements before the first vector
-      if (block_index() == 0) count_singly(0, head < launch.n ? head : launch.n);
-      if (launch.n <= head) return;
-      const u64 tile_elements = static_cast<u64>(threads) * config.vt;
-      for (u64 first = head + block_index() * tile_elements; first + tile_elements <= launch.n; first += grid_blocks() * tile_elements) {
-        const u64 mine = first + thread_index() * width;
-        const auto index_of = [&](u64 i) { return mine + i / width * width * threads + i % width; };
-        items_type loaded[Config::maximum_vt];
-        LOOKBACK_UNROLL
-        for (u64 i = 0; i < config.vt; i += width) {
-          const auto at = [&](u32 j) -> items_type& { return loaded[i + j]; };
-          load_vectors<width, 0>(launch, index_of(i), at, static_cast<items_type*>(nullptr));
-        }
-        LOOKBACK_UNROLL
-        for (u64 i = 0; i < config.vt; ++i) count(index_of(i), loaded[i]);
+    if constexpr (counts_type::have_room) {
+      SHARED(counts_type, shared);
+      for (u32 i = thread_index(); i < Problem::maximum_bins * counts_type::copies; i += config.block_threads) {
+        memory::shared_store(shared.counts[i], 0u);
       }
-      // What is left is less than a tile. All blocks share it, from the last one on, which may have had no tile.
-      const u64 turn = grid_blocks() - 1 - block_index();
-      const u64 step = grid_blocks() * threads * width;
-      constexpr u32 at_once = width == 1 ? Config::maximum_vt : width;
-      u64 mine = launch.n - (launch.n - head) % tile_elements + (turn * threads + thread_index()) * width;
-      for (; mine + width <= launch.n; mine += at_once / width * step) {
-        const auto index_of = [&](u32 i) { return mine + i / width * step + i % width; };
-        const auto has = [&](u32 i) { return width > 1 || index_of(i) < launch.n; };
-        items_type loaded[at_once];
-        LOOKBACK_UNROLL
-        for (u32 i = 0; i < at_once; i += width) {
-          const auto at = [&](u32 j) -> items_type& { return loaded[i + j]; };
-          if (has(i)) load_vectors<width, 0>(launch, index_of(i), at, static_cast<items_type*>(nullptr));
-        }
-        LOOKBACK_UNROLL
-        for (u32 i = 0; i < at_once; ++i) {
-          if (has(i)) count(index_of(i), loaded[i]);
-        }
+      block_barrier();  // nothing is counted yet
+      const auto of_lane = shared.of_lane();
+      count_elements<Problem>(config, launch, [&](u32 bin) { of_lane.add(bin, 1); });
+      block_barrier();  // all is counted
+      for (u32 bin = thread_index(); bin < Problem::bins(launch); bin += config.block_threads) {
+        const u32 total = shared.total(bin);
+        if (total != 0) add_to_count(static_cast<Count*>(launch.output) + bin, total);
       }
-      if (turn == 0) count_singly(launch.n - (launch.n - head) % width, launch.n);
-    });
-    block_barrier();  // all is counted
-    for (u32 bin = thread_index(); bin < Problem::bins(launch); bin += config.block_threads) {
-      const u32 total = shared.total(bin);
-      if (total != 0) add_to_count(static_cast<Count*>(launch.output) + bin, total);
+    } else {
+      count_elements<Problem>(config, launch, [&](u32 bin) { add_to_count(static_cast<Count*>(launch.output) + bin, 1u); });
     }
   }
 }

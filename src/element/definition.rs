@@ -240,7 +240,7 @@ pub enum DefinitionError {
         call: &'static str,
     },
     /// What is two things at once, or a thing that there is not: elements that are kept twice over, a sort by bits that keys do not
-    /// have, a histogram of more bins than blocks have room for.
+    /// have, a histogram of no bins.
     #[error("the definition of '{definition}' {what}")]
     Kind {
         /// The definition.
@@ -281,8 +281,6 @@ const MIXED: &str = "is two things at once: a scan has a state, `load` and `stor
 
 /// Arrays of one side: one less of the inputs is the user's, for the one that tells where segments begin.
 const MOST_ARRAYS: usize = abi::LOOKBACK_MAXIMUM_ARRAYS as usize;
-/// What shared memory has room for, in counts of 4 bytes.
-const MOST_BINS: u32 = 1 << 13;
 const MOST_STATE_BYTES: usize = abi::LOOKBACK_MAXIMUM_STATE_BYTES as usize;
 
 impl Definition {
@@ -338,7 +336,8 @@ impl Definition {
         Self { combining: Combining::Count, kind, ..counted }.input_of("key", key).output_of("sorted", key)
     }
 
-    /// No scan, but a histogram: how many elements of the inputs fall into each of `bins` bins, of which there are 1 to 8192.
+    /// No scan, but a histogram: how many elements of the inputs fall into each of `bins` bins, of which there is at least 1. A block counts up to 8192 in
+    /// shared memory; of more each element is added to its count in the device's memory, which takes longer.
     /// Statements of CUDA C++ return the number of the bin; they have the inputs' elements by their names, and the place `i`. A
     /// number of `bins` or more is not counted. There is one output, `counts`, with an element of 4 or 8 bytes for each bin. Put
     /// onto a stream by `histogram`.
@@ -803,9 +802,8 @@ impl Definition {
         if !has_counts || !self.store.is_empty() {
             return self.refused(MIXED);
         }
-        if !(1..=MOST_BINS).contains(&histogram.bins) {
-            return self
-                .refused("counts what falls into bins: there are from 1 to 8192; of more sort, and encode the runs");
+        if histogram.bins == 0 {
+            return self.refused("counts what falls into bins: there is at least 1");
         }
         self.check_side(&self.inputs, bin, ["array to load", "input", "text that gives the bin", "binned"])
     }

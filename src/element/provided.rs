@@ -428,6 +428,9 @@ fn reach_is_finite(element: ElementType, levels: &[&[u8]]) -> bool {
     if element == ElementType::F64 { (high - low).is_finite() } else { (high as f32 - low as f32).is_finite() }
 }
 
+/// As many as constant memory has room for, of 8 bytes each.
+const MOST_LEVELS: usize = (1 << 13) + 1;
+
 /// The levels, if there are bins between them.
 fn levels_of(element: ElementType, bytes: &[u8]) -> Result<Vec<&[u8]>, NoSuchProblem> {
     let levels: Vec<&[u8]> = bytes.chunks_exact(number(element)?.bytes()).collect();
@@ -440,6 +443,9 @@ fn levels_of(element: ElementType, bytes: &[u8]) -> Result<Vec<&[u8]>, NoSuchPro
     };
     let what = match levels.len() {
         0 | 1 => "are less than two: give one where each bin begins, and one where the last ends",
+        _ if levels.len() > MOST_LEVELS => {
+            "are more than 8193, which are compiled into the kernel: give `binned` a text of your own"
+        }
         _ if !levels.windows(2).all(rises) => "do not rise from one to the next, or are no finite numbers",
         _ => return Ok(levels),
     };

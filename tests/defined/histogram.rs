@@ -92,6 +92,33 @@ proptest! {
     }
 }
 
+/// Blocks count in shared memory, or all of them where the counts lie.
+#[test]
+fn bins_are_more_than_a_block_has_room_for() {
+    let of = |bins: u32| {
+        let key = Definition::binned::<u64>(format!("{bins} values"), bins, "return key;").input::<u16>("key");
+        [key.clone(), key.cumulated()].map(|definition| definition.define().expect("a histogram"))
+    };
+    let keys: Vec<u16> = words(20_000, 7).map(|word| if word % 3 == 0 { 0xffff } else { (word >> 5) as u16 }).collect();
+    for bins in [8192_u32, 8193, 65_536] {
+        let mut expected = vec![0_u64; bins as usize];
+        keys.iter().for_each(|&key| {
+            if let Some(count) = expected.get_mut(usize::from(key)) {
+                *count += 1;
+            }
+        });
+        let [alone, cumulated] = of(bins);
+        let Some(counts) = counted::<u16, u64>(alone, bins as usize, 8, &keys[..]) else { return };
+        assert!(counts == expected, "{bins} bins");
+        let sums = counted::<u16, u64>(cumulated, bins as usize, 8, &keys[..]).expect("it was compiled");
+        let through = expected.iter().scan(0, |sum, count| {
+            *sum += count;
+            Some(*sum)
+        });
+        assert!(sums.into_iter().eq(through), "{bins} cumulated bins");
+    }
+}
+
 #[test]
 fn several_arrays_and_places_say_the_bin_and_a_number_of_the_device_how_many() {
     let grey = Definition::binned::<u32>("grey", 40, "return i < 7 ? 39 : (red + green) / 20;")
@@ -135,11 +162,11 @@ fn what_is_no_histogram_is_refused() {
     levels(Definition::even_histogram::<f32, u32>(4, -3e38, 3e38), "apart");
     levels(Definition::even_histogram::<f64, u32>(4, -1e308, 1e308), "apart");
     levels(Definition::byte_histogram::<u16, u32>(), "u16");
+    levels(Definition::histogram_between::<u32, u32>(&(0..8194).collect::<Vec<_>>()), "8193");
     let bins = || Definition::binned::<u32>("bins", 16, "return x;").input::<u32>("x");
     assert!(bins().define().is_ok());
     for refused in [
         Definition::binned::<u32>("bins", 0, "return x;").input::<u32>("x"),
-        Definition::binned::<u32>("bins", 8193, "return x;").input::<u32>("x"),
         bins().load("return x;"),
         bins().output::<u32>("y"),
         bins().keep("return true;"),
