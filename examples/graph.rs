@@ -5,8 +5,6 @@
 //!
 //!     cargo run --release --example graph -- FOLDER [Cargo.lock]
 //!
-//! of up to 8192 packages, as many as a histogram has bins.
-//!
 //! On a GPU the same definitions run by `Scanner::run` over cudarc's slices: the calls have the same names.
 
 mod check;

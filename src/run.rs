@@ -314,7 +314,8 @@ impl<'a, M: Memory> Run<'a, M> {
         self
     }
 
-    /// Scans the first elements of the arrays, as many as this one number in the device's memory says when the scan begins;
+    /// Scans the first elements of the arrays, as many as this number in the device's memory says when the scan begins, or the first of
+    /// two, as [`Self::count_into`] leaves them;
     /// what lies behind them is neither read nor written. Of a number that is larger than the arrays, or no whole rows, as many
     /// count as there are: [`cuda::Scanner::check`](crate::cuda::Scanner::check) says so, and in this machine's memory the run itself. Of none, a final state is left as it is.
     /// Of an expansion it counts items, which have one offset more.

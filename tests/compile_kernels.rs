@@ -475,6 +475,7 @@ fn what_is_no_scan_is_compiled_without_spills_on_every_architecture() {
     let (large, long) = (1 << 26, 1 << 33);
     let levels: Vec<f64> = (0..8193).map(f64::from).collect();
     let of_two = Definition::binned::<u64>("of two", 8192, "return a * b;").input::<u8>("a").input::<u32>("b");
+    let joint = Definition::binned::<u32>("of pairs", 1 << 16, "return a << 8 | b;");
     let shared = Definition::expansion("places").input::<u8>("x").output::<u8>("y").output::<u64>("z");
     let moved = Definition::scattered("moved", "return i ^ a;").input::<u8>("a").input::<u64>("b").output::<u64>("c");
     for (defined, n) in [
@@ -495,6 +496,7 @@ fn what_is_no_scan_is_compiled_without_spills_on_every_architecture() {
         (Definition::histogram_between::<f64, u32>(&levels), large),
         (Ok(of_two.cumulated()), large),
         (Ok(Definition::binned::<u64>("of words", 1 << 16, "return x;").input::<u16>("x")), large),
+        (Ok(joint.input::<u8>("a").input::<u8>("b")), large),
         (Ok(Definition::owners::<u32>()), large),
         (Ok(shared.store("y = x; z = i * rank;")), large),
         (Ok(moved.store("c = b;")), large),

@@ -12,7 +12,7 @@ constexpr bool kernel_allows_next_launch = true;
 constexpr bool kernel_allows_next_launch = false;
 #endif
 
-extern "C" void lookback_entry(const lookback_config* config, const lookback_launch* launch) {
+extern "C" [[gnu::visibility("default")]] void lookback_entry(const lookback_config* config, const lookback_launch* launch) {
   using lookback::runtime_config;
   const runtime_config values(*config);
   lookback::enter<kernel_allows_next_launch>([=] {

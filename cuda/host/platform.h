@@ -49,7 +49,7 @@ namespace host {
 // Kernels in a library that a program loads (`src/lab/cpu_kernels.rs`) ask the program, who says once where to ask.
 static lookback_thread** (*current_thread_slot)() = nullptr;
 
-extern "C" void lookback_connect(lookback_thread** (*slot)()) { current_thread_slot = slot; }
+extern "C" [[gnu::visibility("default")]] void lookback_connect(lookback_thread** (*slot)()) { current_thread_slot = slot; }
 
 DEVICE lookback_thread* current() { return *current_thread_slot(); }
 #else

@@ -9,12 +9,14 @@
 namespace lookback {
 namespace scan {
 
+// Whether a block has room for the counts of so many bins.
+constexpr bool has_room_for(u32 bins) { return bins <= 1u << 13; }
+
 // The counts of a block. Up to 256 bins have a copy for each lane of a warp, in a bank of shared memory of its own, so that no lane
 // waits for another one of its warp. More bins have no room for so many.
 template <u32 bins>
 struct bin_counts {
   static constexpr u32 copies = bins <= LOOKBACK_DIGITS ? LOOKBACK_WARP_LANES : 1;
-  static constexpr bool have_room = bins <= 1u << 13;
 
   u32 counts[bins * copies];
 
@@ -122,8 +124,8 @@ template <class Problem, class Config>
 DEVICE void count_bins(Config config, const lookback_launch& launch) {
   if constexpr (Problem::has_arrays) {
     using Count = typename Problem::state_type;
-    using counts_type = bin_counts<Problem::maximum_bins>;
-    if constexpr (counts_type::have_room) {
+    if constexpr (has_room_for(Problem::maximum_bins)) {
+      using counts_type = bin_counts<Problem::maximum_bins>;
       SHARED(counts_type, shared);
       for (u32 i = thread_index(); i < Problem::maximum_bins * counts_type::copies; i += config.block_threads) {
         memory::shared_store(shared.counts[i], 0u);

@@ -263,7 +263,7 @@ pub struct OnStream<'s> {
 impl OnStream<'_> {
     /// The same, but that scans and runs are made ready, as by [`Scanner::warm_up`], and not launched. A function that is generic over
     /// [`AnyScanner`] and was called with it compiles and allocates nothing for its scans from then on; arrays that it makes are made,
-    /// and hold what they held.
+    /// and keep what they hold. Scans over ranks are not rehearsed: [`CudaError::Rehearsed`].
     #[must_use]
     pub fn rehearsing(self) -> Self {
         Self { is_rehearsed: true, ..self }

@@ -24,17 +24,25 @@ impl<T: Element> ArrayElement for T {
 
 /// A type as CUDA knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct CudaType {
+pub(crate) struct CudaType {
     name: String,
     bytes: usize,
 }
 
 impl CudaType {
-    fn of<T: ArrayElement>() -> Self {
+    pub(super) fn of<T: ArrayElement>() -> Self {
         Self { name: T::CUDA_TYPE.to_owned(), bytes: size_of::<T>() }
     }
 
-    fn number(element: ElementType) -> Self {
+    /// The name that people know it by.
+    pub(super) fn own_name(&self) -> &str {
+        own_name(&self.name)
+    }
+}
+
+/// Of numbers whose type is chosen at run time.
+impl From<ElementType> for CudaType {
+    fn from(element: ElementType) -> Self {
         Self { name: element.cuda_type().to_owned(), bytes: element.bytes() }
     }
 }
@@ -48,12 +56,8 @@ struct Array {
 }
 
 impl Array {
-    fn of<T: ArrayElement>(name: &str) -> Self {
-        Self { name: name.to_owned(), element: CudaType::of::<T>(), is_in_runs: false }
-    }
-
-    fn number(name: &str, element: ElementType) -> Self {
-        Self { name: name.to_owned(), element: CudaType::number(element), is_in_runs: false }
+    fn of(name: &str, element: impl Into<CudaType>) -> Self {
+        Self { name: name.to_owned(), element: element.into(), is_in_runs: false }
     }
 
     fn element(&self) -> (&str, usize) {
@@ -336,11 +340,11 @@ impl Definition {
         Self { combining: Combining::Count, kind, ..counted }.input_of("key", key).output_of("sorted", key)
     }
 
-    /// No scan, but a histogram: how many elements of the inputs fall into each of `bins` bins, of which there is at least 1. A block counts up to 8192 in
-    /// shared memory; of more each element is added to its count in the device's memory, which takes longer.
+    /// No scan, but a histogram: how many elements of the inputs fall into each of `bins` bins, of which there is at least 1.
     /// Statements of CUDA C++ return the number of the bin; they have the inputs' elements by their names, and the place `i`. A
-    /// number of `bins` or more is not counted. There is one output, `counts`, with an element of 4 or 8 bytes for each bin. Put
-    /// onto a stream by `histogram`.
+    /// number of `bins` or more is not counted. A block counts up to 8192 bins in shared memory; of more, each element is added to its
+    /// count in the device's memory, which takes longer. There is one output, `counts`, with an element of 4 or 8 bytes for each bin.
+    /// Put onto a stream by `histogram`.
     ///
     /// ```
     /// use lookback::element::Definition;
@@ -425,19 +429,13 @@ impl Definition {
     /// ```
     #[must_use]
     pub fn with<T: ArrayElement>(self, name: &str) -> Self {
-        self.beside_keys(name, Array::of::<T>)
+        self.with_of(name, CudaType::of::<T>())
     }
 
-    /// The same of numbers whose type is chosen at run time.
-    #[cfg(feature = "lab")]
-    pub(crate) fn with_numbers(self, name: &str, element: ElementType) -> Self {
-        self.beside_keys(name, |name| Array::number(name, element))
-    }
-
-    fn beside_keys(mut self, name: &str, array: impl Fn(&str) -> Array) -> Self {
-        self.inputs.push(array(name));
-        self.outputs.push(array(&format!("sorted_{name}")));
-        self
+    /// The same of a type that is chosen at run time.
+    pub(crate) fn with_of(self, name: &str, element: impl Into<CudaType>) -> Self {
+        let element = element.into();
+        self.input_of(name, element.clone()).output_of(&format!("sorted_{name}"), element)
     }
 
     /// Sorts from the largest key to the smallest. Equal keys stay in their order all the same.
@@ -468,10 +466,10 @@ impl Definition {
         Self {
             name,
             declarations: String::new(),
-            state: CudaType::number(state),
+            state: CudaType::from(state),
             combining: Combining::Table(operator),
-            inputs: vec![Array::number("x", input)],
-            outputs: vec![Array::number("y", output)],
+            inputs: vec![Array::of("x", input)],
+            outputs: vec![Array::of("y", output)],
             load: String::from("return static_cast<state_type>(x);"),
             store: format!("y = static_cast<{}>(state);", output.cuda_type()),
             kind: Kind::Placed,
@@ -525,9 +523,8 @@ impl Definition {
 
     /// An array more that is loaded, under a name that `load` has for its element.
     #[must_use]
-    pub fn input<T: ArrayElement>(mut self, name: &str) -> Self {
-        self.inputs.push(Array::of::<T>(name));
-        self
+    pub fn input<T: ArrayElement>(self, name: &str) -> Self {
+        self.input_of(name, CudaType::of::<T>())
     }
 
     /// The same of an array of runs of equal neighbours: the text has, beside the element `x`, `x_begins` and `x_ends`, which
@@ -536,21 +533,21 @@ impl Definition {
     /// For [`Self::filter`] and [`Self::groups`].
     #[must_use]
     pub fn input_in_runs<T: ArrayElement>(mut self, name: &str) -> Self {
-        self.inputs.push(Array { is_in_runs: true, ..Array::of::<T>(name) });
+        self.inputs.push(Array { is_in_runs: true, ..Array::of(name, CudaType::of::<T>()) });
         self
     }
 
     /// The same of a type that is chosen at run time, in front of the others.
     #[must_use]
     pub(super) fn first_input_in_runs_of(mut self, name: &str, element: ElementType) -> Self {
-        self.inputs.insert(0, Array { is_in_runs: true, ..Array::number(name, element) });
+        self.inputs.insert(0, Array { is_in_runs: true, ..Array::of(name, element) });
         self
     }
 
     /// Likewise of an array that is stored, by statements before those of the others.
     #[must_use]
     pub(super) fn first_output_of(mut self, name: &str, element: ElementType, store: &str) -> Self {
-        self.outputs.insert(0, Array::number(name, element));
+        self.outputs.insert(0, Array::of(name, element));
         self.store = format!("{store}\n{}", self.store);
         self
     }
@@ -628,15 +625,15 @@ impl Definition {
 
     /// The same of a type that is chosen at run time.
     #[must_use]
-    pub(crate) fn input_of(mut self, name: &str, element: ElementType) -> Self {
-        self.inputs.push(Array::number(name, element));
+    pub(crate) fn input_of(mut self, name: &str, element: impl Into<CudaType>) -> Self {
+        self.inputs.push(Array::of(name, element));
         self
     }
 
     /// Likewise [`Self::output`].
     #[must_use]
-    pub(super) fn output_of(mut self, name: &str, element: ElementType) -> Self {
-        self.outputs.push(Array::number(name, element));
+    pub(super) fn output_of(mut self, name: &str, element: impl Into<CudaType>) -> Self {
+        self.outputs.push(Array::of(name, element));
         self
     }
 
@@ -649,9 +646,8 @@ impl Definition {
 
     /// An array more that is stored, under a name that `store` has for its element.
     #[must_use]
-    pub fn output<T: ArrayElement>(mut self, name: &str) -> Self {
-        self.outputs.push(Array::of::<T>(name));
-        self
+    pub fn output<T: ArrayElement>(self, name: &str) -> Self {
+        self.output_of(name, CudaType::of::<T>())
     }
 
     /// Statements that give each output its element at `i`, of `state`, the result of the scan there; of a [`Self::filter`],
@@ -782,7 +778,7 @@ impl Definition {
         Sorting { key, bits: KeyBits { first, end }, .. }: &Sorting,
     ) -> Result<(), DefinitionError> {
         let elements = |arrays: &[Array]| arrays.iter().map(|array| array.element.clone()).collect::<Vec<_>>();
-        let is_plain = self.inputs.first().is_some_and(|keys| keys.element == CudaType::number(*key))
+        let is_plain = self.inputs.first().is_some_and(|keys| keys.element == CudaType::from(*key))
             && elements(&self.inputs) == elements(&self.outputs)
             && [&self.store, &self.declarations].iter().all(|text| text.is_empty());
         if !is_plain {

@@ -1,6 +1,6 @@
 //! Definitions that the crate provides.
 
-use super::definition::own_name;
+use super::definition::{CudaType, own_name};
 use super::{ArrayElement, Definition, Element, ElementType, NoSuchProblem, Operator, Problem, WholeNumber};
 
 impl Definition {
@@ -128,17 +128,25 @@ impl Definition {
     /// # Errors
     /// When `T` is not a type of numbers.
     pub fn nonzero<T: Element>() -> Result<Self, NoSuchProblem> {
-        Self::nonzero_of(T::ELEMENT)
+        Self::nonzero_as::<T, u64>()
     }
 
-    /// The same of a type that is chosen at run time.
-    pub(crate) fn nonzero_of(element: ElementType) -> Result<Self, NoSuchProblem> {
+    /// The same with places of type `P`; in one of 4 bytes they are modulo 2^32.
+    ///
+    /// # Errors
+    /// Likewise.
+    pub fn nonzero_as<T: Element, P: WholeNumber>() -> Result<Self, NoSuchProblem> {
+        Self::nonzero_of(T::ELEMENT, P::ELEMENT)
+    }
+
+    /// The same of types that are chosen at run time.
+    pub(crate) fn nonzero_of(element: ElementType, place: ElementType) -> Result<Self, NoSuchProblem> {
         let number = number(element)?.scanned_in().cuda_type();
         Ok(Self::filter(format!("places of {element} that are not 0"))
             .input_of("x", element)
             .keep(&format!("return static_cast<{number}>(x) != 0;"))
-            .output::<u64>("place")
-            .store("place = i;"))
+            .output_of("place", place)
+            .store(&format!("place = static_cast<{}>(i);", place.cuda_type())))
     }
 
     /// The first one of each run of equal neighbours: CUB's `DeviceSelect::Unique`, C++'s `unique`. A NaN differs from all.
@@ -260,17 +268,14 @@ impl Definition {
     /// Each element as often as the offsets say: NumPy's `repeat`, PyTorch's `repeat_interleave`, the inverse of
     /// [`Self::run_length_encode`] once its lengths are summed. Of an array `x` into `repeated`. Put onto a stream by `expand`.
     pub fn repeated<T: ArrayElement>() -> Self {
-        Self::expansion(format!("repeated {}", own_name(T::CUDA_TYPE)))
-            .input::<T>("x")
-            .output::<T>("repeated")
-            .store("repeated = x;")
+        Self::repeated_of(CudaType::of::<T>())
     }
 
     /// The same of a type that is chosen at run time.
-    #[cfg(feature = "lab")]
-    pub(crate) fn repeated_of(element: ElementType) -> Self {
-        Self::expansion(format!("repeated {}", own_name(element.cuda_type())))
-            .input_of("x", element)
+    pub(crate) fn repeated_of(element: impl Into<CudaType>) -> Self {
+        let element = element.into();
+        Self::expansion(format!("repeated {}", element.own_name()))
+            .input_of("x", element.clone())
             .output_of("repeated", element)
             .store("repeated = x;")
     }
@@ -312,7 +317,7 @@ impl Definition {
     ///
     /// # Errors
     /// When `T` is not a type of numbers, `lower` is not less than `upper`, floats are further apart than the
-    /// largest of them, or integers than 2^51.
+    /// largest of them, or integers than 2^64 by the number of bins.
     pub fn even_histogram<T: Element, C: WholeNumber>(bins: u32, lower: T, upper: T) -> Result<Self, NoSuchProblem> {
         Self::even_histogram_of::<C>(T::ELEMENT, bins, bytemuck::cast_slice(&[lower, upper]))
     }
@@ -341,8 +346,12 @@ impl Definition {
             )
         } else {
             let reach = element.integer(levels[1]) - element.integer(levels[0]);
-            if reach > 1 << 51 {
-                return Err(NoSuchProblem::Levels { element, what: "reach over more than 2^51: give each level" });
+            // Of numbers below the upper end the kernel's product is less.
+            if reach * i128::from(bins) > 1 << 64 {
+                return Err(NoSuchProblem::Levels {
+                    element,
+                    what: "reach over more than 2^64 by the bins: give each level",
+                });
             }
             format!(
                 "const {number} number = static_cast<{number}>(x);\n\
@@ -358,7 +367,7 @@ impl Definition {
     /// compiled for these levels.
     ///
     /// # Errors
-    /// When `T` is not a type of numbers, or there are less than two levels, or they do not rise.
+    /// When `T` is not a type of numbers, or there are less than two levels, or more than 8193, or they do not rise.
     pub fn histogram_between<T: Element, C: WholeNumber>(levels: &[T]) -> Result<Self, NoSuchProblem> {
         Self::histogram_between_of::<C>(T::ELEMENT, bytemuck::cast_slice(levels))
     }
@@ -428,7 +437,7 @@ fn reach_is_finite(element: ElementType, levels: &[&[u8]]) -> bool {
     if element == ElementType::F64 { (high - low).is_finite() } else { (high as f32 - low as f32).is_finite() }
 }
 
-/// As many as constant memory has room for, of 8 bytes each.
+/// As many as are known to compile: they are a part of the kernel's text.
 const MOST_LEVELS: usize = (1 << 13) + 1;
 
 /// The levels, if there are bins between them.

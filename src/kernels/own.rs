@@ -48,8 +48,8 @@ impl OwnKernel<'_> {
         };
         let lines = text.lines().map(|line| included(line).unwrap_or_else(|| format!("{line}\n")));
         format!(
-            "#line 1 \"cuda/own.cu\"\n{}#include \"cuda/entry.cuh\"\nextern \"C\" void lookback_entry(const lookback_config*, const \
-             {arguments}* given) {{\n  ::lookback::enter<false>([=] {{ {function}(*given); }});\n}}\n",
+            "#line 1 \"cuda/own.cu\"\n{}#include \"cuda/entry.cuh\"\nextern \"C\" [[gnu::visibility(\"default\")]] void \
+             lookback_entry(const lookback_config*, const {arguments}* given) {{\n  ::lookback::enter<false>([=] {{ {function}(*given); }});\n}}\n",
             lines.collect::<String>(),
         )
     }

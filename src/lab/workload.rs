@@ -551,7 +551,7 @@ impl Workload {
             (Stored::Only(kept), _) => kept.alone(operator, input, element)?,
             (Stored::First(kept), _) => kept.alone(operator, input, element)?.others_behind(),
             (Stored::Sorted(bits), _) => bits.sort(element)?,
-            (Stored::SortedPairs, _) => Bits::All.sort(element)?.with_numbers("value", element),
+            (Stored::SortedPairs, _) => Bits::All.sort(element)?.with_of("value", element),
             (Stored::Counted(bins), _) => kind.binned(bins, input)?,
             (Stored::Cumulated(bins), _) => kind.binned(bins, input)?.cumulated(),
             (Stored::Repeated, _) => Definition::repeated_of(element),
@@ -1007,7 +1007,7 @@ impl Kept {
             Self::RunBegins => Definition::unique_of(element),
             Self::LongerRunEnds => Definition::non_trivial_runs_of(input),
             Self::RunEnds => Definition::totals_by_key(KEY, operator, input, element),
-            Self::NonZero => Definition::nonzero_of(input),
+            Self::NonZero => Definition::nonzero_of(input, PLACE),
         }
     }
 }

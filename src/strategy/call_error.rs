@@ -131,6 +131,18 @@ pub enum CallError {
         /// As given.
         given: u64,
     },
+    /// Counts of a compaction that are neither one nor two.
+    #[error(
+        "{scan}: the {array} is one number, or two, of which the second one is of what is not kept, and it is given {elements}"
+    )]
+    Counts {
+        /// The scan.
+        scan: String,
+        /// Which.
+        array: String,
+        /// Numbers that are given.
+        elements: u64,
+    },
     /// More or fewer states than there are ends.
     #[error(
         "{scan}: the {array} is {expected} elements long, one of each row or column or one alone, and it is given {elements}"

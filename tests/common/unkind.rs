@@ -78,14 +78,25 @@ fn bits_of(floats: &[f32]) -> Vec<u32> {
 
 fn check_partition<S: AnyScanner>(scanner: &mut S, x: &[u32]) -> Outcome {
     let partition = Definition::partition::<u32>("return x < 0x60000000;").define()?;
-    let (input, mut counts) = (scanner.array(x)?, room::<S, u64>(scanner, 2)?);
+    let (input, mut counts) = (scanner.array(x)?, room::<S, u32>(scanner, 2)?);
     let (mut kept, mut others) = (room::<S, u32>(scanner, x.len())?, room::<S, u32>(scanner, x.len())?);
     let run = scanner.run(partition).input(&input).output(&mut kept).output(&mut others);
     run.count_into(&mut counts).compact()?;
     let (below, above): (Vec<u32>, Vec<u32>) = x.iter().partition(|&&x| x < 0x6000_0000);
-    expect(&scanner.read(&counts)?, &[below.len() as u64, above.len() as u64], "counts of a partition")?;
+    expect(&scanner.read(&counts)?, &[below.len() as u32, above.len() as u32], "counts of a partition")?;
     expect_stored(scanner, &kept, &below, "those that are kept")?;
-    expect_stored(scanner, &others, &above, "the others")
+    expect_stored(scanner, &others, &above, "the others")?;
+
+    // Of two counts the next run takes the first.
+    let mut sums = room::<S, u32>(scanner, x.len())?;
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32)?.define()?;
+    scanner.run(sum).input(&kept).output(&mut sums).count_from(&counts).inclusive()?;
+    scanner.check()?;
+    let through = below.iter().scan(0_u32, |sum, &x| {
+        *sum = sum.wrapping_add(x);
+        Some(*sum)
+    });
+    expect_stored(scanner, &sums, &through.collect::<Vec<_>>(), "sums of those that are kept")
 }
 
 fn check_runs<S: AnyScanner>(scanner: &mut S, x: &[u32]) -> Outcome {
@@ -131,10 +142,10 @@ fn check_firsts<S: AnyScanner>(scanner: &mut S, x: &[u32]) -> Outcome {
     let found = scanner.read(&first)?;
     expect(&bits_of(&found[..firsts.len()]), &bits_of(&firsts), "unique floats")?;
 
-    let mut places = room::<S, u64>(scanner, x.len())?;
-    let nonzero = Definition::nonzero::<f32>()?.define()?;
+    let mut places = room::<S, u32>(scanner, x.len())?;
+    let nonzero = Definition::nonzero_as::<f32, u32>()?.define()?;
     scanner.run(nonzero).input(&floats_there).output(&mut places).compact()?;
-    let expected: Vec<u64> = (0..).zip(&floats).filter(|&(_, &x)| x != 0.0).map(|(place, _)| place).collect();
+    let expected: Vec<u32> = (0..).zip(&floats).filter(|&(_, &x)| x != 0.0).map(|(place, _)| place).collect();
     expect_stored(scanner, &places, &expected, "places of what is not 0")
 }
 

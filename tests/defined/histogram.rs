@@ -70,6 +70,23 @@ proptest! {
         }
     }
 
+    /// As far apart as so many bins may be: the largest product of 64 bits.
+    #[test]
+    fn integers_are_counted_in_bins_as_many_as_may_be(seed in any::<u64>()) {
+        let (lower, upper) = (-1_i64 << 49, 1_i64 << 49);
+        let ends = [lower - 1, lower, lower + (1 << 36) - 1, lower + (1 << 36), -1, 0, upper - 1, upper];
+        let drawn = words(300, seed).map(|word| (word as i64) << 3 >> 13);
+        let numbers: Vec<i64> = ends.into_iter().chain(drawn).collect();
+        let histogram = Definition::even_histogram::<i64, u32>(1 << 14, lower, upper).unwrap().define().unwrap();
+        let mut expected = vec![0_u32; 1 << 14];
+        for &number in numbers.iter().filter(|&&number| (lower..upper).contains(&number)) {
+            expected[((number - lower) >> 36) as usize] += 1;
+        }
+        if let Some(counts) = counted::<_, u32>(histogram, 1 << 14, 5, &numbers) {
+            prop_assert_eq!(counts, expected);
+        }
+    }
+
     #[test]
     fn floats_are_counted_between_levels((vt, (before, n), seed) in sizes()) {
         let special = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 0.1, 1.0];
@@ -89,6 +106,18 @@ proptest! {
             let levels: Vec<f64> = (0..=16).map(|level| f64::from(level) / 4.0 - 1.0).collect();
             prop_assert_eq!(counts, between(&levels, halves[before..].iter().map(|number| number.to_f64())));
         }
+    }
+}
+
+/// Each has its own ones, though both texts name them alike.
+#[test]
+fn levels_of_one_histogram_are_none_of_another_one() {
+    let numbers = [0.5_f32, 1.5, 2.5, 3.5];
+    for (levels, expected) in [([0.0_f32, 1.0, 2.0], [1_u32, 1]), ([2.0, 3.0, 4.0], [1, 1]), ([1.0, 9.0, 10.0], [3, 0])]
+    {
+        let histogram = Definition::histogram_between::<f32, u32>(&levels).unwrap().define().unwrap();
+        let Some(counts) = counted::<_, u32>(histogram, 2, 4, &numbers) else { return };
+        assert_eq!(counts, expected, "{levels:?}");
     }
 }
 
@@ -158,7 +187,8 @@ fn what_is_no_histogram_is_refused() {
     levels(Definition::histogram_between::<i64, u32>(&[3, -9]), "rise");
     levels(Definition::histogram_between::<f64, u32>(&[0.0, f64::NAN]), "finite");
     levels(Definition::even_histogram::<f32, u32>(4, 1.0, 1.0), "rise");
-    levels(Definition::even_histogram::<u64, u32>(4, 0, u64::MAX), "2^51");
+    levels(Definition::even_histogram::<u64, u32>(4, 0, u64::MAX), "2^64");
+    levels(Definition::even_histogram::<i64, u32>((1 << 14) + 1, -1 << 49, 1 << 49), "2^64");
     levels(Definition::even_histogram::<f32, u32>(4, -3e38, 3e38), "apart");
     levels(Definition::even_histogram::<f64, u32>(4, -1e308, 1e308), "apart");
     levels(Definition::byte_histogram::<u16, u32>(), "u16");

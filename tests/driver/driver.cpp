@@ -101,6 +101,7 @@ struct machine {
   std::string violations;
   std::string failing;  // the next call of this name fails
   uint64_t captures = 0;
+  uint64_t waits = 0;  // of streams for events
 };
 
 std::mutex the_mutex;
@@ -292,6 +293,10 @@ size_t stub_launches(launch_record* records, size_t most) {
   return count;
 }
 int stub_capture_mode() { return capture_mode; }
+uint64_t stub_waits() {
+  lock guard(the_mutex);
+  return the_machine->waits;
+}
 size_t stub_allocations() {
   lock guard(the_mutex);
   return the_machine->memory.size();
@@ -381,6 +386,7 @@ CUresult cuStreamSynchronize(void* handle) {
 }
 CUresult cuStreamWaitEvent(void* handle, void* waited, unsigned) {
   lock guard(the_mutex);
+  ++the_machine->waits;
   merge(of(handle).clock, static_cast<event*>(waited)->clock);
   return SUCCESS;
 }

@@ -92,7 +92,7 @@ impl Definition {
             Kind::Selection(selection) => ("by_rank", self.ranked_text(selection, count)),
             Kind::Placed | Kind::Mixed => ("defined", self.placed_text(is_total)),
         };
-        let state = if self.is_told_by_bits() { &CudaType::number(count) } else { &self.state };
+        let state = if self.is_told_by_bits() { &CudaType::from(count) } else { &self.state };
         format!(
             "#include \"problem/{file}.cuh\"\n{WITHOUT_RETURN}namespace own {{\n\
              using namespace lookback;\n{}using state_type = {};\n{}{}{}{own}}}  // namespace own\n",
