@@ -192,8 +192,8 @@ impl GpuRanks {
     /// ranks. Run it once before it is captured, so that kernels are loaded and NCCL has its connections.
     ///
     /// # Errors
-    /// When a rank is lost or fails, a run on another stream, segments, states before and behind, states of other than 1, 2, 4, 8 or
-    /// 16 bytes, and as [`Run::inclusive`]. Every other rank has an error then, too.
+    /// When a rank is lost or fails, a run on another stream, one that is rehearsed, segments, states before and behind, states of
+    /// other than 1, 2, 4, 8 or 16 bytes, and as [`Run::inclusive`]. Every other rank has an error then, too.
     pub fn scan(&self, run: Run<'_>, mode: Mode) -> Result<(), CudaError> {
         self.telling(|| {
             let (scanner, mut call, guards) = self.opened(run)?;
