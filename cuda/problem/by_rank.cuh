@@ -327,28 +327,29 @@ struct by_rank : defined<Own, one_segment, is_reversed, is_counted, is_reproduci
   template <class Tile>
   DEVICE static void store_count(const Tile& tile, const lookback_launch& launch) {
     if (launch.kept == nullptr) return;
-    const auto store_at = [&](u32 place, u64 number) {
+    // Of no elements the first thread of the first tile knows it, else the thread that has the last one.
+    bool is_known = launch.n == 0 && tile.first <= 0 && thread_index() == 0;
+    u64 kept = 0;
+    if (launch.n > 0) {
+      if (tile.lies_within(launch.n - 1)) return;
+      each_row(tile, [&](auto access, u32 row, i64 first_index) {
+        constexpr u32 width = decltype(access)::value;
+        const i64 last = static_cast<i64>(launch.n) - 1;
+        if (first_index > last || last - first_index >= static_cast<int>(width)) return;
+        is_known = true;
+        kept = tile.items.template count_through<width>(row);
+      });
+    }
+    if (!is_known) return;
+    const auto store = [&](u32 place, u64 number) {
       if (launch.kept_bytes == sizeof(u32)) {
         memory::store(static_cast<u32*>(launch.kept) + place, static_cast<u32>(number));
       } else {
         memory::store(static_cast<u64*>(launch.kept) + place, number);
       }
     };
-    const auto store = [&](u64 kept) {
-      store_at(0, kept);
-      if (launch.kept_numbers > 1) store_at(1, launch.n - kept);
-    };
-    if (launch.n == 0) {
-      if (tile.first <= 0 && thread_index() == 0) store(0);
-      return;
-    }
-    if (tile.lies_within(launch.n - 1)) return;
-    each_row(tile, [&](auto access, u32 row, i64 first_index) {
-      constexpr u32 width = decltype(access)::value;
-      const i64 last = static_cast<i64>(launch.n) - 1;
-      if (first_index > last || last - first_index >= static_cast<int>(width)) return;
-      store(tile.items.template count_through<width>(row));
-    });
+    store(0, kept);
+    if (launch.kept_numbers > 1) store(1, launch.n - kept);
   }
 
   // How many are stored before a row, of those that `before` tells of an index from how many are kept before it.

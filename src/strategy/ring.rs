@@ -142,7 +142,7 @@ impl ScanConfig {
                 let bytes = problem.access_bytes();
                 suggestion::three_phase(bytes as u32, n * bytes as u64)
             }
-            _ => suggestion::histogram(problem.access_bytes() as u32, n),
+            _ => suggestion::histogram(problem.bytes_of_all_inputs() as u32, n),
         };
         Self { vt, block_threads, ..Self::default() }
     }

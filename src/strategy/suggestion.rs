@@ -281,9 +281,9 @@ pub fn sort(key: ElementType, widest_bytes: u32, is_alone: bool, n: u64) -> (u32
     small.map_or(largest, |vt| (vt, THREADS))
 }
 
-/// The tiles of histograms of `n` elements, by bytes of the widest one: their blocks count one after the other. Those of narrow ones
+/// The tiles of histograms of `n` elements, by bytes of all of one's inputs: their blocks count one after the other. Those of narrow ones
 /// are whole vectors a thread, those of bytes by what was fastest on an H200 (docs/experiments.md).
-pub fn histogram(element_bytes: u32, n: u64) -> (u32, u32) {
+pub fn histogram(input_bytes: u32, n: u64) -> (u32, u32) {
     // Up to 2^21 of them 32 blocks, because more wait for each other when they add to the same counts.
     const OF_BYTES: [(u64, (u32, u32)); 6] = [
         (1 << 17, (16, 256)),
@@ -293,11 +293,11 @@ pub fn histogram(element_bytes: u32, n: u64) -> (u32, u32) {
         (1 << 21, (64, 1024)),
         (1 << 23, (32, 1024)),
     ];
-    match element_bytes {
-        1 => OF_BYTES.iter().find(|(most, _)| n <= *most).map_or((64, 1024), |&(_, tile)| tile),
+    match input_bytes {
+        0..=1 => OF_BYTES.iter().find(|(most, _)| n <= *most).map_or((64, 1024), |&(_, tile)| tile),
         2 => (32, 512),
-        4 => (20, 384),
-        8 => (12, 320),
+        3..=4 => (20, 384),
+        5..=8 => (12, 320),
         _ => (8, 256),
     }
 }
