@@ -202,7 +202,8 @@ pub trait AnyScanner {
 /// # }
 /// ```
 #[must_use = "nothing runs before `inclusive`, `exclusive`, or what is named by the definition is called"]
-// The lender is a parameter, so that a run may outlive neither of its arrays and be lent those that live shorter than its scanner.
+// `L` is `M::Lender<'a>` wherever there is a run. If that stood in the field, `'a` could not be shortened, and a closure that returns
+// runs would give all of them the lifetime of one.
 pub struct Run<'a, M: Memory, L = <M as Memory>::Lender<'a>> {
     pub(crate) lender: L,
     pub(crate) call: Call,
@@ -305,27 +306,28 @@ impl<'a, M: Memory> Run<'a, M> {
 
     /// Scans each segment between neighbouring offsets by itself: s + 1 offsets of s segments, the first one 0, none less than
     /// the one before, the last one the number of elements. Segments may be empty. Of an expansion they are items, and outputs may have
-    /// more elements than the last one says. What is wrong with them the device finds
-    /// out: [`cuda::Scanner::check`](crate::cuda::Scanner::check) says so, and in this
-    /// machine's memory the run itself; nothing is written beside the arrays then.
+    /// more elements than the last one says. What is wrong with them a GPU finds out, and
+    /// [`cuda::Scanner::check`](crate::cuda::Scanner::check) says so; over slices it is an error of the run. Nothing is written beside the
+    /// arrays then.
     pub fn offsets<T: WholeNumber>(mut self, offsets: &'a (impl Lends<M, T> + ?Sized)) -> Self {
         let lent = self.lend(offsets);
         self.call.offsets(lent);
         self
     }
 
-    /// Scans the first elements of the arrays, as many as this number in the device's memory says when the scan begins, or the first of
-    /// two, as [`Self::count_into`] leaves them;
-    /// what lies behind them is neither read nor written. Of a number that is larger than the arrays, or no whole rows, as many
-    /// count as there are: [`cuda::Scanner::check`](crate::cuda::Scanner::check) says so, and in this machine's memory the run itself. Of none, a final state is left as it is.
-    /// Of an expansion it counts items, which have one offset more.
+    /// Scans the first elements of the arrays, as many as this number in the device's memory says when the scan begins; what lies behind
+    /// them is neither read nor written. Of two numbers, as [`Self::count_into`] leaves them, it is the first. A number that is larger than
+    /// the arrays, or no whole rows, counts as many as there are: on a GPU [`cuda::Scanner::check`](crate::cuda::Scanner::check) says so,
+    /// and over slices it is an error of the run. Of none, a final state is left as it is. Of an expansion it counts items, which have one
+    /// offset more.
     pub fn count_from<T: WholeNumber>(mut self, count: &'a (impl Lends<M, T> + ?Sized)) -> Self {
         let lent = self.lend(count);
         self.call.count(lent);
         self
     }
 
-    /// What [`Self::initial`] names, from the device's memory, as [`Self::final_state`] of an earlier run has left it: one state, or one a row.
+    /// What [`Self::initial`] names, from the device's memory, as [`Self::final_state`] of an earlier run has left it: one state, or one
+    /// a row.
     pub fn initial_from<T: Pod>(mut self, states: &'a (impl Lends<M, T> + ?Sized)) -> Self {
         let Place { address, elements } = states.lend(&mut self.lender, Role::States);
         self.call.initial_state(Lent::states::<T>(address, elements));
@@ -354,9 +356,8 @@ impl<'a, M: Memory> Run<'a, M> {
     ///
     /// # Errors
     /// Arrays of other types, numbers or lengths than defined, overlapping ones, rows that do not fill the array, text that
-    /// does not compile, a definition that is no scan, and as [`AnyScanner::scan`]. On a GPU nothing was launched then, and
-    /// offsets that fall or a count of more elements than there are the device finds out; in this machine's memory they are an error
-    /// of the run.
+    /// does not compile, a definition that is no scan, and as [`AnyScanner::scan`]. On a GPU nothing was launched then; offsets that
+    /// fall and a count of more elements than there are it finds out later, and over slices they are errors of the run.
     pub fn inclusive(self) -> Result<(), M::Error> {
         self.launch(Mode::Inclusive)
     }

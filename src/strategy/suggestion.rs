@@ -281,8 +281,9 @@ pub fn sort(key: ElementType, widest_bytes: u32, is_alone: bool, n: u64) -> (u32
     small.map_or(largest, |vt| (vt, THREADS))
 }
 
-/// The tiles of histograms of `n` elements, by bytes of all of one's inputs: their blocks count one after the other. Those of narrow ones
-/// are whole vectors a thread, those of bytes by what was fastest on an H200 (docs/experiments.md).
+/// The tiles of histograms of `n` elements, whose blocks count one after the other, by bytes of an element of all inputs together, because
+/// all of them wait in registers. Narrow ones are whole vectors a thread; those of bytes are what was fastest on an H200
+/// (docs/experiments.md).
 pub fn histogram(input_bytes: u32, n: u64) -> (u32, u32) {
     // Up to 2^21 of them 32 blocks, because more wait for each other when they add to the same counts.
     const OF_BYTES: [(u64, (u32, u32)); 6] = [

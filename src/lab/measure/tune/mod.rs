@@ -22,7 +22,7 @@ use crate::strategy::{Blocks, Composition, Strategy, StrategyChoice};
 use crate::text::{LARGEST_SIZE, parse_array_size};
 use rivals::{FIGURES, Rival, modes_of, rivals};
 use serde::Deserialize;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -46,6 +46,8 @@ struct Candidates {
     quick_sizes: Vec<String>,
     problem_sizes: Vec<String>,
     quick_problem_sizes: Vec<String>,
+    /// Problems by a name that stands for all of them.
+    alike: BTreeMap<String, Vec<ProblemKind>>,
     #[serde(rename = "candidate")]
     candidates: Vec<Candidate>,
 }
@@ -53,8 +55,9 @@ struct Candidates {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Candidate {
+    /// Their names, or such that stand for several.
     #[serde(default = "flat_alone")]
-    problems: Vec<ProblemKind>,
+    problems: Vec<String>,
     element_bytes: Vec<usize>,
     /// Bytes of input.
     from: Option<String>,
@@ -67,8 +70,15 @@ struct Candidate {
     blocks: Vec<u32>,
 }
 
-fn flat_alone() -> Vec<ProblemKind> {
-    vec![ProblemKind::Flat]
+fn flat_alone() -> Vec<String> {
+    vec![ProblemKind::Flat.to_string()]
+}
+
+impl Candidates {
+    /// Whether a name is that of the problem, or stands for it and others.
+    fn names(&self, name: &str, kind: ProblemKind) -> bool {
+        self.alike.get(name).map_or_else(|| kind.name() == name, |alike| alike.contains(&kind))
+    }
 }
 
 const CANDIDATES: &str = include_str!("../../../../tuning/candidates.toml");
@@ -194,7 +204,8 @@ impl TunePlan {
                 add(vec![StrategyChoice::Auto], &[], &[], 0..=u64::MAX);
             }
             let is_of = |of: &&Candidate| {
-                of.problems.contains(&workload.kind()) && of.element_bytes.contains(&workload.access_bytes())
+                let is_named = of.problems.iter().any(|name| candidates.names(name, workload.kind()));
+                is_named && of.element_bytes.contains(&workload.access_bytes())
             };
             for candidate in candidates.candidates.iter().filter(is_of) {
                 let from = candidate.from.as_ref().map(bytes).transpose()?.unwrap_or(0);
@@ -357,5 +368,20 @@ fn measure_candidates(
 fn mark(rows: &mut [SweepRow], pass: Pass) {
     for row in rows {
         row.pass = Some(pass);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_of_a_candidate_is_that_of_a_problem_or_stands_for_several() {
+        let candidates: Candidates = toml::from_str(CANDIDATES).expect("the candidates");
+        for name in candidates.candidates.iter().flat_map(|candidate| &candidate.problems) {
+            assert!(ProblemKind::ALL.iter().any(|&kind| candidates.names(name, kind)), "{name}");
+        }
+        // None is both.
+        assert!(candidates.alike.keys().all(|name| name.parse::<ProblemKind>().is_err()));
     }
 }
