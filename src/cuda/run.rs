@@ -125,9 +125,8 @@ impl Memory for GpuMemory {
 }
 
 impl Run<'_> {
-    /// Makes ready for the same run, and launches nothing: see [`Scanner::warm_up`]. What is no scan has one mode, and does
-    /// not look at `mode`. Returns the bytes of the stream's
-    /// workspace, 0 if there are no elements.
+    /// Makes ready for the same run, and launches nothing: see [`Scanner::warm_up`]. What is no scan has one mode, and does not look at
+    /// `mode`. Returns the bytes of the stream's workspace, 0 if there are no elements.
     ///
     /// # Errors
     /// As [`Self::inclusive`].

@@ -167,7 +167,7 @@ pub trait AsElementsMut<T> {
     fn as_elements_mut(&mut self) -> &mut [T];
 }
 
-/// What derefs to a slice, or to what is one.
+/// Of what coerces to a slice.
 macro_rules! slices {
     ($([$($parameters:tt)*] $slice:ty;)*) => {
         $(impl<T, $($parameters)*> AsElements<T> for $slice {
@@ -182,42 +182,26 @@ macro_rules! slices {
         })*
     };
 }
-slices! { [] [T]; [const N: usize] [T; N]; [] Vec<T>; [] Box<[T]>; }
+slices! { [] [T]; [const N: usize] [T; N]; [] Vec<T>; [] Box<[T]>; [] &mut [T]; }
 
-impl<T, A: AsElements<T> + ?Sized> AsElements<T> for &A {
+impl<T> AsElements<T> for &[T] {
     fn as_elements(&self) -> &[T] {
-        (**self).as_elements()
+        self
     }
 }
 
-impl<T, A: AsElements<T> + ?Sized> AsElements<T> for &mut A {
+/// Each element of its own is an array of one.
+impl<T: Element> AsElements<T> for T {
     fn as_elements(&self) -> &[T] {
-        (**self).as_elements()
+        std::slice::from_ref(self)
     }
 }
 
-impl<T, A: AsElementsMut<T> + ?Sized> AsElementsMut<T> for &mut A {
+impl<T: Element> AsElementsMut<T> for T {
     fn as_elements_mut(&mut self) -> &mut [T] {
-        (**self).as_elements_mut()
+        std::slice::from_mut(self)
     }
 }
-
-/// Each number is an array of one.
-macro_rules! numbers {
-    ($($number:ty)*) => {
-        $(impl AsElements<$number> for $number {
-            fn as_elements(&self) -> &[$number] {
-                std::slice::from_ref(self)
-            }
-        }
-        impl AsElementsMut<$number> for $number {
-            fn as_elements_mut(&mut self) -> &mut [$number] {
-                std::slice::from_mut(self)
-            }
-        })*
-    };
-}
-numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 half::f16 half::bf16);
 
 impl<T: Pod, A: AsElements<T> + ?Sized> Lends<HostMemory, T> for A {
     fn count(&self) -> usize {
