@@ -282,8 +282,8 @@ pub(super) fn guarded<R>(call: impl FnOnce() -> Result<R, String>) -> Result<R, 
     })
 }
 
-/// So far from an array an access beside it is still said to be beside that array: less than the guards between two
-/// arrays, so that the array that is named is the same in every run.
+/// So far from an array an access beside it is still said to be beside that array: less than the margins of each array, so
+/// that the array that is named is the same in every run.
 pub(crate) const NEAR_BYTES: usize = 1 << 12;
 
 /// What is said of an access outside these arrays, which are each a name, an address and bytes.

@@ -21,7 +21,7 @@ use crate::strategy::ring::Ring;
 use crate::strategy::tuning::Tuning;
 use bytemuck::Pod;
 use std::collections::HashMap;
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 use std::time::Instant;
 
 /// How the CPU device runs every launch.
@@ -62,15 +62,18 @@ impl CpuSettings {
 }
 
 /// Guard bytes before and after input and output; a multiple of what offsets count within.
-const GUARD_BYTES: u64 = NEAR_BYTES as u64 + 64;
+const GUARD_BYTES: u64 = 4096;
 
 /// A line of the L2 cache: kernels place what they read by where it lies in one.
 #[derive(Debug, Clone, Copy, bytemuck::Zeroable, bytemuck::Pod)]
 #[repr(C, align(128))]
 struct CacheLine([u8; abi::LOOKBACK_CACHE_LINE_BYTES as usize]);
 
-/// Bytes whose first is aligned to a line of the L2 cache.
-#[derive(Debug, Default)]
+/// Lines on either side of whatever a kernel has, of which nobody has any: what is beside one array is not beside another.
+const MARGIN_LINES: usize = NEAR_BYTES / size_of::<CacheLine>() + 1;
+
+/// Bytes whose first is aligned to a line of the L2 cache, far from all others.
+#[derive(Debug)]
 pub(crate) struct AlignedBytes {
     lines: Vec<CacheLine>,
     bytes: usize,
@@ -79,15 +82,49 @@ pub(crate) struct AlignedBytes {
 impl AlignedBytes {
     pub fn new(bytes: usize, fill: u8) -> Self {
         let line = CacheLine([fill; abi::LOOKBACK_CACHE_LINE_BYTES as usize]);
-        Self { lines: vec![line; bytes.div_ceil(size_of::<CacheLine>())], bytes }
+        Self { lines: vec![line; bytes.div_ceil(size_of::<CacheLine>()) + 2 * MARGIN_LINES], bytes }
+    }
+
+    /// These values.
+    pub fn of<T: Pod>(values: &[T]) -> Self {
+        let mut memory = Self::new(size_of_val(values), 0);
+        memory.bytes_mut().copy_from_slice(bytemuck::cast_slice(values));
+        memory
     }
 
     pub fn bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.lines)[..self.bytes]
+        &bytemuck::cast_slice(&self.lines[MARGIN_LINES..])[..self.bytes]
     }
 
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.bytes]
+        &mut bytemuck::cast_slice_mut(&mut self.lines[MARGIN_LINES..])[..self.bytes]
+    }
+}
+
+/// A value of the host's that kernels write, far from all others: the middle one of so many.
+pub(crate) struct Apart<T>(Vec<T>);
+
+impl<T> Apart<T> {
+    const MARGIN: usize = NEAR_BYTES / size_of::<T>() + 1;
+}
+
+impl<T: Clone + Default> Default for Apart<T> {
+    fn default() -> Self {
+        Self(vec![T::default(); 2 * Self::MARGIN + 1])
+    }
+}
+
+impl<T> Deref for Apart<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0[Self::MARGIN]
+    }
+}
+
+impl<T> DerefMut for Apart<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.0[Self::MARGIN]
     }
 }
 
@@ -131,7 +168,7 @@ fn indices(bytes: Range<u64>) -> Range<usize> {
 
 /// Control block and descriptors, zeroed when made and kept by the kernels from then on. One for each [`RegionKey`].
 struct Workspace {
-    control: Box<abi::lookback_control>,
+    control: Apart<abi::lookback_control>,
     descriptors: AlignedBytes,
     capacity: u64,
 }
@@ -140,7 +177,7 @@ impl Workspace {
     fn new(key: RegionKey, descriptors: u64) -> Self {
         let capacity = RegionKey::capacity(descriptors);
         let descriptors = AlignedBytes::new((capacity * key.descriptor_bytes) as usize, 0);
-        Self { control: Box::default(), descriptors, capacity }
+        Self { control: Apart::default(), descriptors, capacity }
     }
 }
 
@@ -228,7 +265,7 @@ impl CpuDevice {
         seed: u64,
     ) -> Result<Counters, DeviceError> {
         let mut known: Vec<Array> = arrays.iter_mut().map(HostArray::region).collect();
-        let mut findings = Box::<abi::lookback_findings>::default();
+        let mut findings = Apart::<abi::lookback_findings>::default();
         let place = (&raw mut *findings).expose_provenance() as u64;
         known.push(array("the findings", place, size_of::<abi::lookback_findings>(), true));
         let addresses = Addresses { findings: place, ..Addresses::over(given) };
@@ -514,7 +551,7 @@ pub(crate) struct Dealt {
 
 /// What a rank's kernel has beside its arrays: a control block, a mailbox and descriptors behind it.
 pub(crate) struct DealtWorkspace {
-    pub control: Box<abi::lookback_control>,
+    pub control: Apart<abi::lookback_control>,
     pub memory: AlignedBytes,
     pub capacity: u64,
 }
@@ -523,7 +560,7 @@ impl DealtWorkspace {
     /// Room for so many descriptors, in two halves.
     pub fn new(plan: &Plan, capacity: u64) -> Self {
         let bytes = size_of::<abi::lookback_mailbox>() as u64 + capacity * plan.descriptor_bytes;
-        Self { control: Box::default(), memory: AlignedBytes::new(bytes as usize, 0), capacity }
+        Self { control: Apart::default(), memory: AlignedBytes::new(bytes as usize, 0), capacity }
     }
 
     pub fn mailbox(&mut self) -> u64 {
@@ -531,12 +568,12 @@ impl DealtWorkspace {
     }
 
     /// With what all ranks have, whose mailboxes lie where the table says.
-    pub fn addresses(&mut self, table: &[u64], between: Addresses) -> Addresses {
+    pub fn addresses(&mut self, table: &AlignedBytes, between: Addresses) -> Addresses {
         Addresses {
             control: (&raw mut *self.control).expose_provenance() as u64,
             descriptors: self.mailbox() + size_of::<abi::lookback_mailbox>() as u64,
             capacity: self.capacity,
-            mailboxes: table.as_ptr().expose_provenance() as u64,
+            mailboxes: table.bytes().as_ptr().expose_provenance() as u64,
             ..between
         }
     }
@@ -559,8 +596,9 @@ pub(crate) fn run_dealt(ranks: &mut [Dealt]) -> Result<(), DeviceError> {
     }
     let plans = ranks.iter().map(|rank| Plan::new(&rank.prepared.request)).collect::<Result<Vec<_>, _>>()?;
     let mut workspaces: Vec<_> = plans.iter().map(|plan| DealtWorkspace::new(plan, plan.descriptors)).collect();
-    let table: Vec<u64> = workspaces.iter_mut().map(DealtWorkspace::mailbox).collect();
-    let mut known = vec![array("the addresses", table.as_ptr().expose_provenance() as u64, 8 * table.len(), false)];
+    let table = AlignedBytes::of(&workspaces.iter_mut().map(DealtWorkspace::mailbox).collect::<Vec<_>>());
+    let address = table.bytes().as_ptr().expose_provenance() as u64;
+    let mut known = vec![array("the addresses", address, table.bytes().len(), false)];
     let count = ranks.len() as u32;
     let mut launches = Vec::new();
     for ((rank, plan), workspace) in ranks.iter_mut().zip(&plans).zip(&mut workspaces) {

@@ -7,7 +7,7 @@ use super::watched::Places;
 use super::workspace;
 use crate::abi;
 use crate::lab::bounds::Array;
-use crate::lab::cpu_device::{AlignedBytes, LaidOut};
+use crate::lab::cpu_device::{AlignedBytes, Apart, LaidOut};
 use crate::lab::dataset::Dataset;
 use crate::lab::device::DeviceError;
 use crate::lab::verify::verify;
@@ -19,7 +19,7 @@ use crate::strategy::plan::{Plan, RegionKey, ScanRequest};
 
 /// A control block and descriptors, kept by the kernels from launch to launch.
 pub(super) struct Workspace {
-    pub control: Box<abi::lookback_control>,
+    pub control: Apart<abi::lookback_control>,
     pub descriptors: AlignedBytes,
     pub capacity: u64,
     key: RegionKey,
@@ -29,7 +29,7 @@ impl Workspace {
     pub fn new(key: RegionKey, descriptors: u64) -> Self {
         let capacity = RegionKey::capacity(descriptors);
         let descriptors = AlignedBytes::new((capacity * key.descriptor_bytes) as usize, 0);
-        Self { control: Box::default(), descriptors, capacity, key }
+        Self { control: Apart::default(), descriptors, capacity, key }
     }
 
     /// Makes room for the descriptors of all these plans, as a host does: a workspace that has it is kept. Of a plan without any
@@ -112,7 +112,7 @@ pub(super) struct Scan {
     pub plan: Plan,
     laid_out: LaidOut,
     given: Arrays,
-    findings: Box<abi::lookback_findings>,
+    findings: Apart<abi::lookback_findings>,
     /// Where the states at the last elements are to go, if they are asked for.
     final_states: Option<AlignedBytes>,
 }
@@ -135,7 +135,7 @@ impl Scan {
         });
         let (request, given) = laid_out.prepare_with_states(&request, &dataset, lent).map_err(broken)?;
         let plan = Plan::new(&request).map_err(|error| broken(error.into()))?;
-        Ok(Self { dataset, request, plan, laid_out, given, findings: Box::default(), final_states })
+        Ok(Self { dataset, request, plan, laid_out, given, findings: Apart::default(), final_states })
     }
 
     /// How many of its launches use the workspace, each at an epoch of its own.

@@ -10,7 +10,7 @@ use super::watched::Places;
 use super::workspace;
 use crate::abi;
 use crate::lab::bounds::Array;
-use crate::lab::cpu_device::{DealtWorkspace, HostArray};
+use crate::lab::cpu_device::{AlignedBytes, DealtWorkspace, HostArray};
 use crate::lab::device::DeviceError;
 use crate::ranks::{Deal, Hand, RankError};
 use crate::strategy::Descriptor;
@@ -56,9 +56,10 @@ pub(super) fn run(case: &Case, scan: &Scan, draw: &mut Draw) -> Result<Passed, F
         let shape = (layout, capacity);
         workspace::fill(descriptors, shape, case.workspace, case.completed_epochs, case.launches.into(), draw);
     }
-    let table: Vec<u64> = workspaces.iter_mut().map(DealtWorkspace::mailbox).collect();
-    let address = table.as_ptr().expose_provenance();
-    let mut regions = vec![Array { name: "the addresses", address, bytes: 8 * table.len(), writable: false }];
+    let mailboxes: Vec<_> = workspaces.iter_mut().map(DealtWorkspace::mailbox).collect();
+    let table = AlignedBytes::of(&mailboxes);
+    let address = table.bytes().as_ptr().expose_provenance();
+    let mut regions = vec![Array { name: "the addresses", address, bytes: table.bytes().len(), writable: false }];
     let mut protocol = Vec::new();
     let (mut scratch, mut ready) = (Scratch::new([]), Vec::new());
     for (number, launch) in launches.iter_mut().enumerate() {
@@ -78,9 +79,9 @@ pub(super) fn run(case: &Case, scan: &Scan, draw: &mut Draw) -> Result<Passed, F
             let [control, _] = places.regions();
             regions.extend([
                 control,
-                Array { name: "the descriptors", address: table[number] as usize, bytes, writable: true },
+                Array { name: "the descriptors", address: mailboxes[number] as usize, bytes, writable: true },
             ]);
-            protocol.extend([places.control, table[number] as usize]);
+            protocol.extend([places.control, mailboxes[number] as usize]);
         }
         let run =
             OneScan { case, host_epoch: case.completed_epochs + 1, disturbance: case.disturbance, seed: draw.word() };
