@@ -33,8 +33,8 @@ use lending::{Place, Role};
 use std::error::Error;
 use std::marker::PhantomData;
 
-/// Memory that arrays lie in: [`cuda::GpuMemory`](crate::cuda::GpuMemory) or
-/// [`HostMemory`](crate::lab::host_scanner::HostMemory).
+/// Memory that arrays lie in: [`cuda::GpuMemory`](crate::cuda::GpuMemory), [`HostMemory`](crate::lab::host_scanner::HostMemory),
+/// or [none](crate::cuda::ahead::NoMemory).
 pub trait Memory: Sized {
     /// What a run says where it fails.
     type Error: Error + Send + Sync + 'static;
@@ -87,13 +87,14 @@ pub trait LendsMut<M: Memory, T> {
 }
 
 /// What scans: a [`cuda::Scanner`](crate::cuda::Scanner) [on a stream](crate::cuda::Scanner::on), or a
-/// [`HostScanner`](crate::lab::host_scanner::HostScanner); see the [module](self).
+/// [`HostScanner`](crate::lab::host_scanner::HostScanner); see the [module](self). Or what makes their kernels
+/// [ahead](crate::cuda::Ahead).
 pub trait AnyScanner {
     /// What says what went wrong.
     type Error: Error + Send + Sync + 'static;
     /// The memory of its arrays.
     type Memory: Memory<Error = Self::Error>;
-    /// An array that it can make: `CudaSlice<T>` or `Vec<T>`.
+    /// An array that it can make: `CudaSlice<T>`, for example, or `Vec<T>`.
     type Array<T: Pod>: Lends<Self::Memory, T> + LendsMut<Self::Memory, T>;
 
     /// A copy of these elements in its memory.

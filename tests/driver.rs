@@ -12,14 +12,15 @@ use half::{bf16, f16};
 use libloading::Library;
 use lookback::abi::{lookback_axis, lookback_control, lookback_launch};
 use lookback::cuda::compile::{Cache, Compiler};
-use lookback::cuda::{Architecture, ChunkedScan, CudaError, Nvrtc, OnStream, ScanElement, Scanner};
+use lookback::cuda::{Ahead, Architecture, ChunkedScan, CudaError, Nvrtc, OnStream, ScanElement, Scanner};
 use lookback::element::{Definition, ElementType, Operator, Problem};
+use lookback::gpu::Gpu;
 use lookback::out_of_core::{Cause, Checkpoint, Job, Limits, PlanError, Sink, Source, Stopped};
 use lookback::run::AnyScanner;
 use lookback::strategy::launch::Addresses;
 use lookback::strategy::plan::{Place, Plan, ScanRequest};
 use lookback::strategy::ring::Ring;
-use lookback::strategy::{CallError, ConfigError, Descriptor, Mode, ScanConfig, Strategy, StrategyChoice};
+use lookback::strategy::{CallError, Choices, ConfigError, Descriptor, Mode, ScanConfig, Strategy, StrategyChoice};
 use std::cell::Cell;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, c_char, c_int, c_void};
@@ -602,6 +603,65 @@ fn kernels_that_were_made_ahead_are_launched_without_a_compiler_and_no_others_ar
     let damaged = made.inclusive(&bench.stream, Operator::Sum, &input, &mut output);
     assert!(matches!(damaged, Err(CudaError::NotMadeAhead { .. })), "{damaged:?}");
     assert_eq!((made.cache_warnings().len(), bench.driver.launches().len()), (1, 0));
+    bench.assert_nothing_wrong();
+}
+
+/// Scans of several kinds: of numbers, of rows, down columns, by key, from the end; what is kept, and a next one of as many; a sort.
+fn many_kinds<S: AnyScanner>(scanner: &mut S) -> Result<(), S::Error> {
+    const N: usize = 100_000;
+    let define = |definition: Result<Definition, _>| definition.expect("numbers").define().expect("a definition");
+    let (a, mut h): (S::Array<f32>, S::Array<f32>) = (scanner.zeros(N)?, scanner.zeros(N)?);
+    scanner.inclusive(Operator::Sum, &a, &mut h)?;
+    scanner.in_place::<f32>(Operator::Max, Mode::Inclusive, &mut h)?;
+    let recurrence = define(Definition::linear_recurrence::<f32>());
+    scanner.run(recurrence).input(&a).in_place(&mut h).rows(1000).inclusive()?;
+    scanner.run(recurrence).input(&a).in_place(&mut h).columns(50).inclusive()?;
+    let (keys, mut sorted): (S::Array<u32>, S::Array<u32>) = (scanner.array(&vec![7; N])?, scanner.zeros(N)?);
+    let sum = define(Definition::of_numbers(Operator::Sum, ElementType::F32, ElementType::F32));
+    scanner.run(sum).input(&a).output(&mut h).by_key(&keys).reversed().inclusive()?;
+    let mut count = scanner.zeros::<u32>(1)?;
+    let large = Definition::select::<f32>("return x > 1;").define().expect("a definition");
+    scanner.run(large).input(&a).output(&mut h).count_into(&mut count).compact()?;
+    scanner.run(sum).in_place(&mut h).count_from(&count).inclusive()?;
+    scanner.run(define(Definition::sort::<u32>())).input(&keys).output(&mut sorted).sort()?;
+    scanner.read(&sorted).map(drop)
+}
+
+#[test]
+fn the_kernels_of_a_program_are_made_for_gpus_that_are_not_here() {
+    let old = Architecture { major: 8, minor: 0 };
+    let Some(bench) = bench("the_kernels_of_a_program_are_made", old) else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let compiler = || Compiler::with_cache(Nvrtc::shared().expect("it was found above"), Cache::disabled());
+    let gpu = |architecture| Gpu { architecture, multiprocessors: 4 };
+    let mut ahead = Ahead::new(compiler().keeping_in(folder.path()), [gpu(old)]);
+    many_kinds(&mut ahead).expect("kernels for one");
+    let of_one = ahead.kernels();
+    many_kinds(&mut ahead).expect("the same ones");
+    assert!(of_one > 8 && ahead.kernels() == of_one, "{of_one} and {}", ahead.kernels());
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), of_one);
+    // All that the GPU runs are there, and it runs what an equal scanner of this machine would.
+    let made = Scanner::without_nvrtc(&bench.context, folder.path()).expect("a scanner");
+    many_kinds(&mut made.on(&bench.stream)).expect("all are there");
+    let launches = bench.driver.launches().len();
+    many_kinds(&mut bench.scanner().on(&bench.stream)).expect("all are compiled");
+    assert_eq!(bench.driver.launches().len(), launches);
+    // Another strategy has others, and so has another GPU.
+    let by_one_wave = Choices::on(gpu(old)).with_strategy(Strategy::OneWave);
+    let mut others = Ahead::new(compiler().keeping_in(folder.path()), [by_one_wave, gpu(Architecture::HOPPER).into()]);
+    let sum = |ahead: &mut Ahead| {
+        let (input, mut output) = (ahead.zeros::<u32>(1000)?, ahead.zeros::<u32>(1000)?);
+        ahead.exclusive(Operator::Sum, &input, &mut output)
+    };
+    sum(&mut others).expect("one for each");
+    assert_eq!(others.kernels(), 2);
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), of_one + 2);
+    // Without a folder, or where there can be none, nothing is made.
+    let homeless = sum(&mut Ahead::new(compiler(), [gpu(old)]));
+    assert!(matches!(homeless, Err(CudaError::NoFolder)), "{homeless:?}");
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    let unkept = sum(&mut Ahead::new(compiler().keeping_in(file.path()), [gpu(old)])).expect_err("a file is no folder");
+    assert!(matches!(unkept, CudaError::NotKept { .. }) && unkept.to_string().contains("cannot be kept"), "{unkept}");
     bench.assert_nothing_wrong();
 }
 

@@ -103,10 +103,6 @@ pub enum CliError {
     /// A sweep ended early.
     #[error(transparent)]
     Sweep(#[from] SweepError),
-    /// Kernels were compiled, and their folder lacks some.
-    #[cfg(feature = "cuda")]
-    #[error("kernels were compiled and cannot be kept in {}: choose a folder that can be written", folder.display())]
-    NoKernelsKept { folder: PathBuf },
     /// Nothing to compile with.
     #[cfg(feature = "cuda")]
     #[error("kernels are compiled ahead by NVRTC, on a machine that has it")]

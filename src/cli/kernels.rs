@@ -73,8 +73,8 @@ pub fn kernels(arguments: &KernelsArguments) -> Result<u8, CliError> {
     let next = AtomicUsize::new(0);
     let threads = available_parallelism().map_or(1, usize::from);
     let compiled = on_threads(threads, || {
-        while let Some((architecture, (kernel, problem, config))) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            compiler.scan_kernel(*kernel, *problem, config, *architecture)?;
+        while let Some(&(architecture, key)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            compiler.make_ahead(key, architecture)?;
             advance(1);
         }
         Ok(())
@@ -83,12 +83,6 @@ pub fn kernels(arguments: &KernelsArguments) -> Result<u8, CliError> {
     console.end_progress();
     for warning in compiler.warnings() {
         console.remark(&warning);
-    }
-    // Whoever takes the folder reads it so.
-    let folder = Compiler::without_nvrtc(&arguments.output);
-    for (architecture, (kernel, problem, config)) in &jobs {
-        let found = folder.scan_kernel(*kernel, *problem, config, *architecture);
-        found.map_err(|_| CliError::NoKernelsKept { folder: arguments.output.clone() })?;
     }
     let architectures: Vec<String> = arguments.architectures.iter().map(Architecture::to_string).collect();
     console.print(&format!(

@@ -18,7 +18,7 @@ use crate::element::Problem;
 use crate::gpu::Architecture;
 use crate::kernels::own::OwnKernel;
 use crate::kernels::sources::{self, SourceMissing};
-use crate::strategy::plan::{Kernel, KernelConfig};
+use crate::strategy::plan::{Kernel, KernelConfig, KernelKey};
 use crate::strategy::ring::Ring;
 use crate::strategy::{ConfigError, Strategy};
 use sha2::{Digest, Sha256};
@@ -365,6 +365,24 @@ impl Compiler {
         architecture: Architecture,
     ) -> Result<CompiledKernel, CudaError> {
         self.scan_kernel_variant(kernel, problem, config, architecture, Variant::default())
+    }
+
+    /// Makes a kernel ahead: it is in the folder of [`Self::keeping_in`] then, whole, for [`Self::without_nvrtc`].
+    ///
+    /// # Errors
+    /// When there is no such folder or it cannot be written, and as [`Self::scan_kernel`].
+    pub fn make_ahead(
+        &self,
+        (kernel, problem, config): KernelKey,
+        architecture: Architecture,
+    ) -> Result<(), CudaError> {
+        let folder = self.ahead.as_ref().and_then(Cache::folder).ok_or(CudaError::NoFolder)?;
+        self.scan_kernel(kernel, problem, &config, architecture)?;
+        // Whoever takes the folder reads it so.
+        let found = Self::without_nvrtc(folder).scan_kernel(kernel, problem, &config, architecture);
+        let (folder, remarks) = (folder.to_owned(), self.warnings().join("; "));
+        found.map_err(|_| CudaError::NotKept { folder, remarks })?;
+        Ok(())
     }
 
     /// The same for a kernel with a fault, or one made for stress.

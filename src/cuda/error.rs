@@ -50,11 +50,18 @@ pub enum CudaError {
     /// A folder of kernels that were made ahead lacks one.
     #[error(
         "{} has no whole {what} for {architecture}, and nothing is compiled here: make it where NVRTC is, by a run of this \
-         program with `Compiler::keeping_in`, or, if `auto` scans an array of numbers, by `lookback kernels --architectures \
-         {}.{} --output FOLDER`{}{remarks}",
+         program with `Compiler::keeping_in`, without a GPU by `cuda::Ahead`, or, if `auto` scans an array of numbers, by \
+         `lookback kernels --architectures {}.{} --output FOLDER`{}{remarks}",
         folder.display(), architecture.major, architecture.minor, if remarks.is_empty() { "" } else { "; " }
     )]
     NotMadeAhead { what: String, architecture: Architecture, folder: PathBuf, remarks: String },
+    /// Kernels are to be made ahead, and nobody said where.
+    #[error("kernels that are made ahead go into a folder: name it by `Compiler::keeping_in`")]
+    NoFolder,
+    /// A kernel was made ahead, and cannot be read where it should be.
+    #[error("kernels were compiled and are not in {}: choose a folder that can be written{}{remarks}",
+        folder.display(), if remarks.is_empty() { "" } else { "; " })]
+    NotKept { folder: PathBuf, remarks: String },
     /// A kernel source includes a file that is not embedded.
     #[error(transparent)]
     SourceMissing(#[from] SourceMissing),

@@ -50,8 +50,8 @@ use crate::run::lending::Place;
 use crate::strategy::call::{Call, Prepared, check_findings};
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::ScanRequest;
-use crate::strategy::tuning::{Resolved, Tuning, TuningError, TuningTable};
-use crate::strategy::{Mode, ScanConfig, StrategyChoice};
+use crate::strategy::tuning::{TuningError, TuningTable};
+use crate::strategy::{Choices, Mode, ScanConfig, StrategyChoice};
 use cudarc::driver::{CudaContext, CudaStream};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -133,11 +133,7 @@ pub(super) type Deed<R> = fn(&Scanner, &Arc<CudaStream>, &ScanRequest, Addresses
 pub struct Scanner {
     streams: Mutex<HashMap<StreamKey, Arc<Mutex<StreamState>>>>,
     captured: Mutex<Vec<StreamState>>,
-    strategy: StrategyChoice,
-    /// `None` takes what the tuning table names or, of a named strategy, what is suggested for the size.
-    config: Option<ScanConfig>,
-    gpu: Gpu,
-    tuning: Tuning,
+    choices: Choices,
     memory: Arc<DeviceMemory>,
     kernels: KernelSet,
 }
@@ -178,10 +174,7 @@ impl Scanner {
         Ok(Self {
             streams: Mutex::new(HashMap::new()),
             captured: Mutex::new(Vec::new()),
-            strategy: StrategyChoice::Auto,
-            config: None,
-            gpu,
-            tuning: Tuning::committed(gpu),
+            choices: Choices::on(gpu),
             memory: DeviceMemory::new(context)?,
             kernels,
         })
@@ -190,32 +183,30 @@ impl Scanner {
     /// Takes another strategy, or `auto` again, for the scans from here on.
     #[must_use]
     pub fn with_strategy(mut self, strategy: impl Into<StrategyChoice>) -> Self {
-        self.strategy = strategy.into();
+        self.choices = self.choices.with_strategy(strategy);
         self
     }
 
-    /// Takes what another tuning table says for the scans from here on, for example one that `lookback tune` made on
-    /// this GPU. It counts where the strategy is `auto`, but for compactions where it has `lookahead`: these were measured by
-    /// themselves.
+    /// Takes what another tuning table says for the scans from here on: see [`Choices::with_tuning`].
     ///
     /// # Errors
-    /// When a block of this GPU cannot hold the tile of one of its rows; the error names the row.
+    /// As that.
     pub fn with_tuning(mut self, table: &TuningTable) -> Result<Self, TuningError> {
-        self.tuning = Tuning::with_table(table, self.gpu)?;
+        self.choices = self.choices.with_tuning(table)?;
         Ok(self)
     }
 
     /// What to do for `auto` where no tuning table was measured on a GPU like this one; `None` where one was. A program that scans
     /// much may want to say it once.
     pub fn tuning_advice(&self) -> Option<String> {
-        self.tuning.advice()
+        self.choices.tuning.advice()
     }
 
     /// Takes other choices inside the strategy for the scans from here on; with `auto`, inside whatever strategy the
     /// table names.
     #[must_use]
     pub fn with_config(mut self, config: ScanConfig) -> Self {
-        self.config = Some(config);
+        self.choices = self.choices.with_config(config);
         self
     }
 
@@ -295,15 +286,8 @@ impl Scanner {
         self.memory.context().bind_to_thread().during(|| String::from("making the context current"))?;
         let in_place = same_or_apart(problem, input, output)?;
         let n = output.elements as u64;
-        let offsets @ [input_offset, output_offset] =
-            [input.address, output.address].map(|address| (address % u64::from(ScanRequest::OFFSETS)) as u32);
-        let Resolved { strategy, config } = self.tuning.choose(self.strategy, problem, n, None, offsets);
-        let request = ScanRequest {
-            in_place,
-            input_offset,
-            output_offset,
-            ..ScanRequest::of(problem, strategy, mode, self.config.unwrap_or(config), n)
-        };
+        let request = self.choices.scan_of_numbers((problem, mode), [input.address, output.address], n);
+        let request = ScanRequest { in_place, ..request };
         deed(self, stream, &request, Addresses::between(input.address, output.address))
     }
 
@@ -326,7 +310,7 @@ impl Scanner {
         call: Call,
         mode: Mode,
     ) -> Result<Option<(ScanRequest, Addresses)>, CudaError> {
-        let prepared = call.prepare(mode, self.strategy, self.config, &self.tuning)?;
+        let prepared = call.prepare(mode, &self.choices)?;
         Ok(prepared.map(Prepared::placed))
     }
 

@@ -13,12 +13,11 @@ use crate::lab::device::{Counters, Device, DeviceDescription, DeviceError, Outco
 use crate::lab::trace::{self, Clock, Event, Recording};
 use crate::lab::verify::verify;
 use crate::ranks::{Hand, RankError};
-use crate::strategy::Mode;
 use crate::strategy::call::{Lent, Prepared, check_findings};
 use crate::strategy::launch::{Addresses, Arrays};
 use crate::strategy::plan::{Plan, RegionKey, ScanRequest, Step};
 use crate::strategy::ring::Ring;
-use crate::strategy::tuning::Tuning;
+use crate::strategy::{Choices, Mode};
 use bytemuck::Pod;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut, Range};
@@ -511,8 +510,7 @@ impl LaidOut {
         if let Some(states) = final_states {
             call.final_state(states);
         }
-        let (strategy, config) = (request.strategy.into(), Some(request.config));
-        let prepared = call.prepare(request.mode, strategy, config, &Tuning::default())?;
+        let prepared = call.prepare(request.mode, &Choices::made_by(request))?;
         Ok(prepared.map_or((*request, Arrays::default()), |prepared| (prepared.request, prepared.arrays)))
     }
 

@@ -27,17 +27,13 @@ use crate::run::lending::{Place, Role};
 use crate::run::{AnyScanner, Lends, LendsMut, Memory};
 use crate::strategy::call::{Call, Prepared};
 use crate::strategy::plan::ScanRequest;
-use crate::strategy::tuning::{Resolved, Tuning};
-use crate::strategy::{ConfigError, Mode, ScanConfig, StrategyChoice, check_lengths};
+use crate::strategy::{Choices, ConfigError, Mode, ScanConfig, StrategyChoice, check_lengths};
 use bytemuck::Pod;
 
 /// See the [module](self).
 pub struct HostScanner {
     device: CpuDevice,
-    strategy: StrategyChoice,
-    /// `None` takes what the tuning table names or, of a named strategy, what is suggested for the size.
-    config: Option<ScanConfig>,
-    tuning: Tuning,
+    choices: Choices,
     /// Of the next schedule.
     seed: u64,
 }
@@ -52,32 +48,26 @@ impl Default for HostScanner {
 impl HostScanner {
     /// With a scheduler of another kind, for example a hostile one, or with every access checked.
     pub fn new(settings: CpuSettings) -> Self {
-        Self {
-            device: CpuDevice::new(settings),
-            strategy: StrategyChoice::Auto,
-            config: None,
-            tuning: Tuning::committed(Gpu::H100),
-            seed: 0,
-        }
+        Self { device: CpuDevice::new(settings), choices: Choices::on(Gpu::H100), seed: 0 }
     }
 
     /// Takes another strategy, or `auto` again, for the scans from here on.
     #[must_use]
     pub fn with_strategy(mut self, strategy: impl Into<StrategyChoice>) -> Self {
-        self.strategy = strategy.into();
+        self.choices = self.choices.with_strategy(strategy);
         self
     }
 
     /// Takes other choices inside the strategy for the scans from here on.
     #[must_use]
     pub fn with_config(mut self, config: ScanConfig) -> Self {
-        self.config = Some(config);
+        self.choices = self.choices.with_config(config);
         self
     }
 
     /// What is to be launched, if anything is.
     pub(super) fn prepare(&self, call: Call, mode: Mode) -> Result<Option<Prepared>, DeviceError> {
-        Ok(call.prepare(mode, self.strategy, self.config, &self.tuning)?)
+        Ok(call.prepare(mode, &self.choices)?)
     }
 
     /// What a rank launches of it.
@@ -140,15 +130,8 @@ impl<'a> HostLender<'a> {
         let (Some(input), Some((_, output))) = (arrays.first().filter(|_| n > 0), outputs.into_iter().next()) else {
             return Ok(());
         };
-        let offsets @ [input_offset, output_offset] =
-            [from, to.address].map(|address| (address % u64::from(ScanRequest::OFFSETS)) as u32);
-        let Resolved { strategy, config } = scanner.tuning.choose(scanner.strategy, problem, n, None, offsets);
-        let request = ScanRequest {
-            in_place: from == to.address,
-            input_offset,
-            output_offset,
-            ..ScanRequest::of(problem, strategy, mode, scanner.config.unwrap_or(config), n)
-        };
+        let request = scanner.choices.scan_of_numbers((problem, mode), [from, to.address], n);
+        let request = ScanRequest { in_place: from == to.address, ..request };
         scanner.seed += 1;
         scanner.device.scan(&request, input.contents(), output, scanner.seed)?;
         Ok(())

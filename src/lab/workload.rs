@@ -7,11 +7,9 @@ use crate::element::{
 };
 use crate::lab::bins::Bins;
 use crate::names::named;
-use crate::strategy::CallError;
-use crate::strategy::Mode;
 use crate::strategy::call::{Call, Lent, Prepared};
 use crate::strategy::plan::ScanRequest;
-use crate::strategy::tuning::Tuning;
+use crate::strategy::{CallError, Choices, Mode};
 use crate::text::{SizeError, parse_count};
 use std::fmt;
 use std::str::FromStr;
@@ -875,7 +873,7 @@ impl Workload {
         output: u64,
     ) -> Result<Option<Prepared>, CallError> {
         let Some(call) = self.call(request.n, inputs, output) else { return Ok(None) };
-        call.prepare(request.mode, request.strategy.into(), Some(request.config), &Tuning::default())
+        call.prepare(request.mode, &Choices::made_by(request))
     }
 
     /// How many elements each of the user's own arrays has that is loaded: n, but of what is repeated one for each segment, and of

@@ -3,8 +3,8 @@
 use super::call_error::CallError;
 use super::launch::{Addresses, Arrays, Strides, WholeNumbers};
 use super::plan::ScanRequest;
-use super::tuning::{Resolved, Tuning};
-use super::{Mode, ScanConfig, Strategy, StrategyChoice};
+use super::tuning::Resolved;
+use super::{Choices, Mode, ScanConfig, Strategy};
 use crate::abi;
 use crate::element::{ArrayElement, Axis, Defined, ElementType, Problem, Segments, Verb, own_name};
 use crate::ranks::Hand;
@@ -303,13 +303,7 @@ impl Call {
     }
 
     /// Checks the arrays and chooses how they are scanned. `None` if there are no elements.
-    pub fn prepare(
-        mut self,
-        mode: Mode,
-        strategy: StrategyChoice,
-        config: Option<ScanConfig>,
-        tuning: &Tuning,
-    ) -> Result<Option<Prepared>, CallError> {
+    pub fn prepare(mut self, mode: Mode, choices: &Choices) -> Result<Option<Prepared>, CallError> {
         let row_elements = self.resolve_strides()?;
         let (inputs, outputs) = self.named()?;
         let is_by_outputs = matches!(self.defined.verb(), Verb::Scan | Verb::Expand);
@@ -330,7 +324,7 @@ impl Call {
             return Ok(None);
         }
         // No strategy makes a difference to it; this one does what is no scan.
-        let strategy = if is_total { Strategy::Lookback.into() } else { strategy };
+        let strategy = if is_total { Strategy::Lookback.into() } else { choices.strategy };
         if self.defined.has_rows() && self.has_states() {
             self.defined = self.defined.in_segments(Segments::Rows { have_states: true });
         }
@@ -347,13 +341,14 @@ impl Call {
         let row = self.defined.has_rows().then_some(self.columns);
         let places = self.places();
         // Where the array begins within a vector, so does every row of whole vectors.
-        let Resolved { strategy, config: chosen } = match self.hand {
+        let Resolved { strategy, config } = match self.hand {
             Some(hand) => {
                 let config = ScanConfig::of_dealt(problem, hand.deal().chunk());
                 Resolved { strategy: Strategy::Lookahead, config }
             }
             None => {
-                tuning.choose(strategy, problem, n, row.filter(|_| input_offset == 0), [input_offset, output_offset])
+                let row = row.filter(|_| input_offset == 0);
+                choices.tuning.choose(strategy, problem, n, row, [input_offset, output_offset])
             }
         };
         let request = ScanRequest {
@@ -362,7 +357,7 @@ impl Call {
             output_offset,
             row,
             hand: self.hand,
-            ..ScanRequest::of(problem, strategy, mode, config.unwrap_or(chosen), n)
+            ..ScanRequest::of(problem, strategy, mode, choices.config.unwrap_or(config), n)
         };
         let addresses = |free: usize, arrays: &[Named]| {
             let mut addresses = [0; abi::LOOKBACK_MAXIMUM_ARRAYS as usize];

@@ -3,6 +3,7 @@
 pub(crate) mod call;
 mod call_error;
 mod choice;
+mod choosing;
 pub(crate) mod columns;
 mod config;
 pub mod kernel;
@@ -20,6 +21,7 @@ pub use crate::names::UnknownName;
 pub(crate) use crate::names::named;
 pub use call_error::CallError;
 pub use choice::StrategyChoice;
+pub use choosing::Choices;
 pub use config::{ConfigError, ScanConfig, check_lengths};
 pub use kernel::Kernel;
 pub use look::Look;

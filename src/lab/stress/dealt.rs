@@ -13,11 +13,10 @@ use crate::lab::bounds::Array;
 use crate::lab::cpu_device::{AlignedBytes, DealtWorkspace, HostArray};
 use crate::lab::device::DeviceError;
 use crate::ranks::{Deal, Hand, RankError};
-use crate::strategy::Descriptor;
 use crate::strategy::call::{Call, Lent, Prepared};
 use crate::strategy::launch::Addresses;
 use crate::strategy::plan::Plan;
-use crate::strategy::tuning::Tuning;
+use crate::strategy::{Choices, Descriptor};
 use std::mem::offset_of;
 use std::ops::Range;
 
@@ -125,7 +124,7 @@ impl Launch {
         let defined = request.problem.defined().ok_or(DeviceError::NoDataset)?;
         let mut call = Call::over(defined, 0, inputs, outputs);
         call.deal(hand)?;
-        let prepared = call.prepare(request.mode, request.strategy.into(), Some(request.config), &Tuning::default())?;
+        let prepared = call.prepare(request.mode, &Choices::made_by(request))?;
         let prepared = prepared.ok_or(DeviceError::NoDataset)?;
         let plan = Plan::new(&prepared.request)?;
         Ok(Self { hand, arrays, prepared, plan })
