@@ -46,12 +46,15 @@ MODES = ["inclusive", "exclusive", "inclusive-minus-input"]
 FIGURES = ["cold", "stream", "graph", "latency", "behind", "call", "untracked-call"]
 PROBLEMS = [
     "flat", "reverse", "reproducible", "rows", "reverse-rows", "strided-rows", "columns", "reverse-columns", "by-key", "head-flags",
-    "offsets", "recurrence", "reverse-recurrence", "recurrence-columns",
+    "offsets", "recurrence", "reverse-recurrence", "recurrence-columns", "reverse-recurrence-columns", "batched-recurrence",
+    "reverse-batched-recurrence",
     "partition", "partition-most", "reduce-by-key", "totals-first", "select", "select-most", "unique", "unique-most",
-    "run-length-encode", "nonzero", "sort", "sort-by-half", "sort-pairs", "histogram", "expand", "scatter",
+    "run-length-encode", "non-trivial-runs", "nonzero", "sort", "sort-by-half", "sort-pairs", "histogram",
+    "cumulated-histogram", "even-histogram", "histogram-between", "expand", "scatter",
 ]
 RECURRENCES = {
-    "recurrence", "reverse-recurrence", "recurrence-columns",
+    "recurrence", "reverse-recurrence", "recurrence-columns", "reverse-recurrence-columns", "batched-recurrence",
+    "reverse-batched-recurrence",
 }
 LINES = {"rows": "rows", "reverse-rows": "rows", "strided-rows": "strided rows", "columns": "columns", "reverse-columns": "columns",
          "recurrence": "rows", "reverse-recurrence": "rows", "recurrence-columns": "columns"}

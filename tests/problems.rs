@@ -38,7 +38,8 @@ fn workload(kind: ProblemKind, segment: u64) -> Workload {
         ProblemKind::Columns => (Operator::Bicyclic, BicyclicPair, BicyclicPair),
         ProblemKind::ReverseColumns => (Operator::Sum, U8, F32),
         ProblemKind::Offsets => (Operator::Sum, I32, I32),
-        ProblemKind::RecurrenceColumns => (Operator::Sum, F64, F64),
+        ProblemKind::RecurrenceColumns | ProblemKind::BatchedRecurrence => (Operator::Sum, F64, F64),
+        ProblemKind::ReverseRecurrenceColumns | ProblemKind::ReverseBatchedRecurrence => (Operator::Sum, U32, U32),
         ProblemKind::Partition | ProblemKind::PartitionMost => (Operator::Sum, U16, U16),
         ProblemKind::ReduceByKey => (Operator::Sum, F32, F32),
         ProblemKind::TotalsFirst => (Operator::Bicyclic, BicyclicPair, BicyclicPair),
@@ -63,7 +64,7 @@ fn workload(kind: ProblemKind, segment: u64) -> Workload {
 /// Sizes about whole tiles, which are whole rows or columns where there are some.
 fn size(workload: Workload, tiles: u64, tile: u64, more: i64) -> u64 {
     let n = (tiles * tile).saturating_add_signed(more);
-    workload.line_elements().map_or(n, |elements| n.next_multiple_of(elements))
+    n.next_multiple_of(workload.least())
 }
 
 /// What is drawn beside the strategy.

@@ -173,7 +173,10 @@ pub(super) fn segments(
     };
     shapes
         .into_iter()
-        .flat_map(|shape| of_shape(shape).into_iter().map(move |length| (length, shape.map(Shape::elements))))
+        .flat_map(|shape| {
+            let n = shape.map(|shape| kind.elements(shape));
+            of_shape(shape).into_iter().map(move |length| (length, n))
+        })
         .collect()
 }
 

@@ -61,7 +61,7 @@ impl CpuSettings {
 }
 
 /// Guard bytes before and after input and output; a multiple of what offsets count within.
-const GUARD_BYTES: u64 = 4096;
+const GUARD_BYTES: u64 = 4096 + 64;
 
 /// A line of the L2 cache: kernels place what they read by where it lies in one.
 #[derive(Debug, Clone, Copy, bytemuck::Zeroable, bytemuck::Pod)]

@@ -182,7 +182,8 @@ impl Dataset {
                 reverse(&mut array, element.bytes());
             }
             // Drawn are the columns one behind the other, because what is drawn goes by what is combined.
-            transposed(array, workload.side_by_side(n) as usize, element.bytes()).into_owned()
+            let matrices = (workload.matrices() as usize, workload.side_by_side(n) as usize);
+            transposed(array, matrices, element.bytes()).into_owned()
         };
         let element = workload.input();
         let is_in_runs = workload.segment_elements().is_some();
@@ -366,9 +367,10 @@ fn ambiguity(workload: Workload, input: &[u8]) -> Option<&'static str> {
     let state = workload.state();
     let element_bytes = workload.input().bytes();
     let n = input.len() / element_bytes;
-    let rows = n / workload.side_by_side(n as u64) as usize;
+    let matrices = workload.matrices() as usize;
+    let rows = n / matrices / workload.side_by_side(n as u64) as usize;
     // In either direction neighbours are put together, so that what holds of one holds of the other.
-    let neighbours = transposed(input, rows, element_bytes);
+    let neighbours = transposed(input, (matrices, rows), element_bytes);
     state.ambiguity(&converted(&neighbours, workload.input(), state.element()))
 }
 
@@ -392,9 +394,9 @@ impl Reference {
     fn of(workload: Workload, arrays: [&[u8]; 2], order: Order<'_>, is_whole: bool) -> Self {
         // Columns are scanned as the rows of the transposed matrix: each core has its own, and all of each is one behind the
         // other in memory.
-        let columns = order.side_by_side();
-        let rows = order.elements().checked_div(columns).unwrap_or(0);
-        let arrays = arrays.map(|array| transposed(array, rows, workload.input().bytes()));
+        let (matrices, columns) = order.matrices();
+        let rows = order.elements().checked_div(matrices * columns).unwrap_or(0);
+        let arrays = arrays.map(|array| transposed(array, (matrices, rows), workload.input().bytes()));
         let arrays = arrays.each_ref().map(|array| &**array);
         let order = order.one_behind_the_other();
         let scanned = if workload.has_run_lengths() {
@@ -418,17 +420,13 @@ impl Reference {
         } else {
             Self::of_operator(workload, arrays[0], order, is_whole)
         };
-        let numbers = |mut values: Vec<f64>| {
-            if columns > 1 && rows > 1 && !values.is_empty() {
-                let mut turned = vec![0.0; values.len()];
-                transpose::<8>(bytemuck::cast_slice(&values), columns, bytemuck::cast_slice_mut(&mut turned));
-                values = turned;
-            }
-            values
+        let numbers = |values: Vec<f64>| match transposed(bytemuck::cast_slice(&values), (matrices, columns), 8) {
+            Cow::Borrowed(_) => values,
+            Cow::Owned(turned) => turned.as_chunks().0.iter().map(|&bytes| f64::from_ne_bytes(bytes)).collect(),
         };
         match scanned {
             Self::Exact(prefixes) => {
-                Self::Exact(transposed(prefixes, columns, workload.element().bytes()).into_owned())
+                Self::Exact(transposed(prefixes, (matrices, columns), workload.element().bytes()).into_owned())
             }
             Self::Rounded { high, low, magnitude } => {
                 Self::Rounded { high: numbers(high), low: numbers(low), magnitude: numbers(magnitude) }
@@ -885,20 +883,28 @@ fn runs(are_keys: bool, share: Share, n: usize, run: u64, mut random: Pcg64Mcg) 
     telling
 }
 
-/// The columns of a matrix of so many rows, each of which becomes a row.
-fn transposed<'a>(array: impl Into<Cow<'a, [u8]>>, rows: usize, element_bytes: usize) -> Cow<'a, [u8]> {
+/// The columns of each of so many matrices, of so many rows each, which become rows.
+fn transposed<'a>(
+    array: impl Into<Cow<'a, [u8]>>,
+    (matrices, rows): (usize, usize),
+    element_bytes: usize,
+) -> Cow<'a, [u8]> {
     let array = array.into();
-    let columns = (array.len() / element_bytes).checked_div(rows).unwrap_or(0);
+    let columns = (array.len() / element_bytes).checked_div(matrices * rows).unwrap_or(0);
     if rows <= 1 || columns <= 1 {
         return array;
     }
+    let transpose = match element_bytes {
+        1 => transpose::<1>,
+        2 => transpose::<2>,
+        4 => transpose::<4>,
+        8 => transpose::<8>,
+        _ => transpose::<16>,
+    };
     let mut all = vec![0; array.len()];
-    match element_bytes {
-        1 => transpose::<1>(&array, rows, &mut all),
-        2 => transpose::<2>(&array, rows, &mut all),
-        4 => transpose::<4>(&array, rows, &mut all),
-        8 => transpose::<8>(&array, rows, &mut all),
-        _ => transpose::<16>(&array, rows, &mut all),
+    let matrix_bytes = rows * columns * element_bytes;
+    for (from, to) in array.chunks_exact(matrix_bytes).zip(all.chunks_exact_mut(matrix_bytes)) {
+        transpose(from, rows, to);
     }
     Cow::Owned(all)
 }
@@ -1306,6 +1312,8 @@ mod tests {
             (ProblemKind::Columns, 1000),
             (ProblemKind::ReverseColumns, columns),
             (ProblemKind::RecurrenceColumns, 1000),
+            (ProblemKind::ReverseRecurrenceColumns, 1000),
+            (ProblemKind::BatchedRecurrence, 125),
             (ProblemKind::ByKey, 70),
             (ProblemKind::Offsets, 70),
         ] {

@@ -9,6 +9,8 @@ pub struct Order<'a> {
     n: usize,
     /// Scans that lie side by side, element beside element.
     side_by_side: usize,
+    /// As many of them again, one behind the other.
+    matrices: usize,
     is_reversed: bool,
     anew: Anew<'a>,
 }
@@ -17,6 +19,7 @@ pub struct Order<'a> {
 #[derive(Debug, Clone, Copy)]
 enum Anew<'a> {
     Never,
+    /// With each row, or at the first elements of all columns of each matrix.
     Every(usize),
     /// Where a key differs from the one that was scanned before it.
     Keys(&'a [u8]),
@@ -31,7 +34,7 @@ const KEY_BYTES: usize = 4;
 impl<'a> Order<'a> {
     /// The order of `n` elements; `telling` are the keys or flags or, by offsets, the borders, where the problem has some.
     pub(crate) fn new(workload: Workload, n: u64, telling: &'a [u8]) -> Self {
-        let side_by_side = workload.side_by_side(n) as usize;
+        let (side_by_side, matrices) = (workload.side_by_side(n) as usize, workload.matrices() as usize);
         let anew = match (workload.telling(), workload.line_elements()) {
             (Some(Telling::Keys), _) => Anew::Keys(telling),
             (Some(Telling::Flags | Telling::Gaps), _) => Anew::Flags(telling),
@@ -39,9 +42,10 @@ impl<'a> Order<'a> {
             (Some(Telling::Places), _) => Anew::Never,
             (None, Some(elements)) if side_by_side == 1 => Anew::Every(usize::try_from(elements).unwrap_or(usize::MAX)),
             // Columns end where the array does.
-            (None, _) => Anew::Never,
+            (None, _) if matrices == 1 => Anew::Never,
+            (None, _) => Anew::Every(n as usize / matrices),
         };
-        Self { n: n as usize, side_by_side, is_reversed: workload.is_reversed(), anew }
+        Self { n: n as usize, side_by_side, matrices, is_reversed: workload.is_reversed(), anew }
     }
 
     /// How many there are.
@@ -72,8 +76,8 @@ impl<'a> Order<'a> {
         };
         before.filter(|&before| match self.anew {
             Anew::Never => true,
-            // Both are of one row.
-            Anew::Every(columns) => !place.max(before).is_multiple_of(columns),
+            // Both are of one row, or of one matrix.
+            Anew::Every(elements) => place.max(before) % elements >= self.side_by_side,
             Anew::Keys(keys) => key(keys, place) == key(keys, before),
             Anew::Flags(flags) => flags[place] == 0,
             Anew::Borders(marks) => marks[place.max(before)] == 0,
@@ -84,8 +88,13 @@ impl<'a> Order<'a> {
     pub(crate) fn one_behind_the_other(self) -> Self {
         match self.side_by_side {
             0 | 1 => self,
-            columns => Self { side_by_side: 1, anew: Anew::Every(self.n / columns), ..self },
+            columns => Self { side_by_side: 1, anew: Anew::Every(self.n / columns / self.matrices), ..self },
         }
+    }
+
+    /// The matrices whose columns lie side by side, and the columns of each.
+    pub(crate) const fn matrices(&self) -> (usize, usize) {
+        (self.matrices, self.side_by_side)
     }
 
     /// Ranges of places that are scanned without a look at the others, of about `elements` or as many as there are before the
@@ -99,7 +108,7 @@ impl<'a> Order<'a> {
             let least = start.saturating_add(elements.max(1));
             let end = match self.anew {
                 Anew::Never => None,
-                Anew::Every(columns) => least.checked_next_multiple_of(columns),
+                Anew::Every(elements) => least.checked_next_multiple_of(elements),
                 Anew::Keys(_) | Anew::Flags(_) | Anew::Borders(_) => (least..self.n).find(is_border),
             };
             let end = end.map_or(self.n, |end| end.min(self.n));
@@ -210,5 +219,13 @@ mod tests {
         assert_eq!(before(order(ProblemKind::Columns)), [None, None, Some(0), Some(1), Some(2), Some(3)]);
         assert_eq!(before(order(ProblemKind::ReverseColumns)), [Some(2), Some(3), Some(4), Some(5), None, None]);
         assert!(!order(ProblemKind::Columns).is_flat());
+        // Eight matrices of two rows of three.
+        let workload = |kind| Workload::new(kind, Operator::Sum, u32s, u32s, Some(2)).unwrap();
+        let order = |kind| Order::new(workload(kind), 48, &[]);
+        let before = |order: Order<'_>| [6, 7, 8, 9, 10, 11].map(|place| order.before(place));
+        let (forwards, backwards) = (ProblemKind::BatchedRecurrence, ProblemKind::ReverseBatchedRecurrence);
+        assert_eq!(before(order(forwards)), [None, None, None, Some(6), Some(7), Some(8)]);
+        assert_eq!(before(order(backwards)), [Some(9), Some(10), Some(11), None, None, None]);
+        assert_eq!(order(forwards).parts(7).iter().map(|part| part.end).collect::<Vec<_>>(), [12, 24, 36, 48]);
     }
 }

@@ -846,15 +846,14 @@ mod tests {
     /// To which segment each element belongs, counted from the front.
     fn segments(dataset: &Dataset) -> Vec<u64> {
         use ProblemKind::{
-            ByKey, Columns, HeadFlags, Offsets, Partition, PartitionMost, RecurrenceColumns, ReduceByKey,
-            ReverseColumns, Select, SelectMost, Sort, SortByHalf, TotalsFirst, Unique, UniqueMost,
+            ByKey, HeadFlags, Offsets, Partition, PartitionMost, ReduceByKey, Select, SelectMost, Sort, SortByHalf,
+            TotalsFirst, Unique, UniqueMost,
         };
         let Dataset { workload, n, telling, .. } = dataset;
         let word = |place: usize| u32::from_le_bytes(telling[4 * place..4 * place + 4].try_into().unwrap());
-        if let (Columns | ReverseColumns | RecurrenceColumns, Some(length)) =
-            (workload.kind(), workload.line_elements())
-        {
-            return (0..*n).map(|place| place % (n / length).max(1)).collect();
+        let columns = workload.side_by_side(*n);
+        if let (2.., Some(length)) = (columns, workload.line_elements()) {
+            return (0..*n).map(|place| place / (length * columns) * columns + place % columns).collect();
         }
         let is_begin = |place: usize| match (workload.kind(), workload.line_elements()) {
             (_, Some(columns)) => (place as u64).is_multiple_of(columns),

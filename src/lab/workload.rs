@@ -114,18 +114,34 @@ pub(crate) enum Share {
     AllButOne,
 }
 
-/// A row or a column of a matrix.
+/// A row or a column of a matrix, or a column of each of several that lie one behind the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
     Row,
     Column,
+    ColumnOfEach,
 }
+
+/// So many such matrices there are.
+const MATRICES: u64 = 8;
 
 impl Line {
     const fn plural(self) -> &'static str {
         match self {
             Self::Row => "rows",
-            Self::Column => "columns",
+            Self::Column | Self::ColumnOfEach => "columns",
+        }
+    }
+
+    /// Behind how long it is, in words.
+    fn of_each(self) -> String {
+        if self.matrices() > 1 { format!(" of each of {} matrices", self.matrices()) } else { String::new() }
+    }
+
+    const fn matrices(self) -> u64 {
+        match self {
+            Self::Row | Self::Column => 1,
+            Self::ColumnOfEach => MATRICES,
         }
     }
 }
@@ -206,6 +222,12 @@ problems! {
     ReverseRecurrence = "reverse-recurrence": AsRecurrence, EachRowIfShaped, All, reversed: true;
     /// `h[t] = a[t] · h[t−1] + b[t]` down each column of a matrix.
     RecurrenceColumns = "recurrence-columns": AsRecurrence, Each(Line::Column), All, reversed: false;
+    /// `h[t] = a[t] · h[t+1] + b[t]` down each column of a matrix.
+    ReverseRecurrenceColumns = "reverse-recurrence-columns": AsRecurrence, Each(Line::Column), All, reversed: true;
+    /// `h[t] = a[t] · h[t−1] + b[t]` down each column of each of 8 matrices, one behind the other: (batch, time, channel).
+    BatchedRecurrence = "batched-recurrence": AsRecurrence, Each(Line::ColumnOfEach), All, reversed: false;
+    /// `h[t] = a[t] · h[t+1] + b[t]` likewise.
+    ReverseBatchedRecurrence = "reverse-batched-recurrence": AsRecurrence, Each(Line::ColumnOfEach), All, reversed: true;
     /// Elements with a flag in front, in their order, and the others behind them from the last place on.
     Partition = "partition": Nothing, ToldBy(Telling::Flags), First(Kept::Flagged), reversed: false;
     /// The same, where most have a flag.
@@ -268,8 +290,16 @@ impl ProblemKind {
     pub const fn line_elements(self, shape: Shape) -> Option<u64> {
         match self.row().line() {
             Some(Line::Row) => Some(shape.columns),
-            Some(Line::Column) => Some(shape.rows),
+            Some(Line::Column | Line::ColumnOfEach) => Some(shape.rows),
             None => None,
+        }
+    }
+
+    /// Elements of all matrices of that shape that there are.
+    pub const fn elements(self, shape: Shape) -> u64 {
+        match self.row().line() {
+            Some(line) => shape.elements() * line.matrices(),
+            None => shape.elements(),
         }
     }
 
@@ -766,17 +796,27 @@ impl Workload {
     /// How many scans of `n` elements lie side by side, so that neighbours in memory belong to different ones: of columns all.
     pub(crate) fn side_by_side(self, n: u64) -> u64 {
         match self.lines() {
-            Some((Line::Column, length)) => (n / length).max(1),
+            Some((Line::Column | Line::ColumnOfEach, length)) => (n / length / self.matrices()).max(1),
             _ => 1,
         }
     }
 
-    /// The matrix that `n` elements are, where one is scanned.
+    /// How many matrices lie one behind the other.
+    pub(crate) fn matrices(self) -> u64 {
+        self.kind.row().line().map_or(1, Line::matrices)
+    }
+
+    /// The matrix that `n` elements are, or each of several, where one is scanned.
     pub fn shape(self, n: u64) -> Option<Shape> {
         self.lines().map(|(line, length)| match line {
             Line::Row => Shape { rows: n / length, columns: length },
-            Line::Column => Shape { rows: length, columns: n / length },
+            Line::Column | Line::ColumnOfEach => Shape { rows: length, columns: n / length / self.matrices() },
         })
+    }
+
+    /// The fewest elements that are whole rows or columns of a matrix, or of each of several; 1 where none is scanned.
+    pub fn least(self) -> u64 {
+        self.line_elements().map_or(1, |length| length * self.matrices())
     }
 
     /// How many segments `n` elements are, where no key and no flag tells it: rows, columns, or as many between offsets as give
@@ -790,7 +830,7 @@ impl Workload {
     #[cfg(any(feature = "cpu", test))]
     pub(crate) fn in_segments_of(self, elements: u64, n: u64) -> (Self, u64) {
         let workload = Self { segment_elements: self.segment_elements.and(Some(elements.max(1))), ..self };
-        (workload, workload.line_elements().map_or(n, |line| n.next_multiple_of(line)))
+        (workload, n.next_multiple_of(workload.least()))
     }
 
     /// The scan of `to` elements that is most like this one of `from`: of rows as long, if they fit, and of as many columns.
@@ -798,8 +838,8 @@ impl Workload {
     pub(crate) fn resized(self, from: u64, to: u64) -> (Self, u64) {
         match self.lines() {
             Some((Line::Row, length)) => self.in_segments_of(length.min(to), to),
-            Some((Line::Column, _)) => {
-                let columns = self.side_by_side(from);
+            Some((Line::Column | Line::ColumnOfEach, _)) => {
+                let columns = self.side_by_side(from) * self.matrices();
                 let length = (to / columns).max(1);
                 self.in_segments_of(length, length * columns)
             }
@@ -947,8 +987,12 @@ impl Workload {
 
     /// Why arrays of `n` elements are none of its own, if so.
     pub fn misfit(self, n: u64) -> Option<String> {
-        let (line, elements) = self.lines().filter(|(_, elements)| !n.is_multiple_of(*elements))?;
-        Some(format!("{n} elements are no whole {} of {elements}; name rows and columns by --shape", line.plural()))
+        let (line, elements) = self.lines().filter(|_| !n.is_multiple_of(self.least()))?;
+        let lines = line.plural();
+        Some(format!(
+            "{n} elements are no whole {lines} of {elements}{}; name rows and columns by --shape",
+            line.of_each()
+        ))
     }
 }
 
@@ -1044,7 +1088,7 @@ impl fmt::Display for Workload {
         let of = if is_one { String::new() } else { format!(" of {input}") };
         let segments = match (kind.row().anew, segment_elements) {
             (Anew::Never, _) | (_, None) => String::new(),
-            (Anew::Each(line), Some(elements)) => format!(", {} of {elements}", line.plural()),
+            (Anew::Each(line), Some(elements)) => format!(", {} of {elements}{}", line.plural(), line.of_each()),
             (Anew::EachRowIfShaped, Some(elements)) => format!(", {} of {elements}", Line::Row.plural()),
             (Anew::EachStrided, Some(elements)) => format!(", strided rows of {elements}"),
             (Anew::ToldBy(Telling::Keys), Some(run)) => format!(", by key in runs of {run}"),
@@ -1200,6 +1244,8 @@ mod tests {
         assert_eq!(resized(ProblemKind::Columns, 30, 300, 3).as_deref(), Some("1x10"));
         assert_eq!(resized(ProblemKind::ByKey, 30, 300, 7), None);
         assert_eq!(of(ProblemKind::Columns, 30).in_segments_of(15, 300).0.shape(300).unwrap().to_string(), "15x20");
+        assert_eq!(resized(ProblemKind::BatchedRecurrence, 30, 8 * 300, 8 * 100).as_deref(), Some("10x10"));
+        assert_eq!(of(ProblemKind::BatchedRecurrence, 30).in_segments_of(15, 8 * 300 + 1).1, 8 * 315);
         let flat = Workload::new(ProblemKind::Flat, Operator::Sum, u32s, u32s, None).unwrap();
         assert_eq!((flat.resized(300, 7), flat.in_segments_of(5, 300)), ((flat, 7), (flat, 300)));
     }
@@ -1221,6 +1267,12 @@ mod tests {
         let shape = Shape { rows: 3, columns: 5 };
         let lines = [ProblemKind::Rows, ProblemKind::Columns, ProblemKind::RecurrenceColumns, ProblemKind::Flat];
         assert_eq!(lines.map(|kind| kind.line_elements(shape)), [Some(5), Some(3), Some(3), None]);
+        let batched = of(ProblemKind::BatchedRecurrence);
+        assert_eq!(batched.to_string(), "f32 recurrence, columns of 512 of each of 8 matrices");
+        assert_eq!(batched.problem(512 * 8 * 7).axis(), Some(Axis::new(512, 7)));
+        assert_eq!(batched.segments(512 * 8 * 7), Some(8 * 7));
+        assert!(batched.misfit(512).is_some() && batched.misfit(512 * 8).is_none());
+        assert_eq!((batched.kind().elements(shape), ProblemKind::Columns.elements(shape)), (8 * 15, 15));
     }
 
     #[test]

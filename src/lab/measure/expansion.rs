@@ -168,7 +168,7 @@ impl Group {
         });
         let mut sizes: Vec<u64> = Vec::new();
         for n in asked {
-            match n - n % workload.line_elements().unwrap_or(1) {
+            match n - n % workload.least() {
                 0 => skip(format!("{workload}, n = {}", format_size(n)), "the array is shorter than a row or column"),
                 whole => sizes.push(whole),
             }

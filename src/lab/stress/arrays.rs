@@ -216,10 +216,8 @@ fn final_states(workload: Workload, n: u64) -> Option<Vec<usize>> {
     let line = workload.line_elements().unwrap_or(n);
     // A reversed scan ends where the memory of a line begins.
     let last = if workload.is_reversed() { 0 } else { line - 1 };
-    let place = |number| match workload.side_by_side(n) {
-        1 => number * line + last,
-        side_by_side => last * side_by_side + number,
-    };
+    let columns = workload.side_by_side(n);
+    let place = |number| (number / columns * line + last) * columns + number % columns;
     Some((0..n / line).map(|number| place(number) as usize).collect())
 }
 

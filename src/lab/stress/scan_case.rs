@@ -179,7 +179,7 @@ pub(super) fn in_drawn_segments(draw: &mut Draw, workload: Workload, n: u64, til
 /// The scan of a matrix of that shape, and its elements.
 pub(super) fn in_lines_of(workload: Workload, shape: Shape) -> (Workload, u64) {
     let line = workload.kind().line_elements(shape).unwrap_or(shape.columns);
-    (in_segments(workload, line), shape.elements())
+    (in_segments(workload, line), workload.kind().elements(shape))
 }
 
 /// The scan in segments of so many elements.
@@ -341,7 +341,7 @@ impl<'a> Fields<'a> {
         let input = self.optional("input-type")?.unwrap_or(element);
         let shape: Option<Shape> = self.optional("shape")?;
         let run = self.optional("run-length")?;
-        if let Some(shape) = shape.filter(|shape| shape.elements() != n) {
+        if let Some(shape) = shape.filter(|&shape| kind.elements(shape) != n) {
             return Err(CaseError::part("shape", shape, format!("n={n} elements are no such matrix")));
         }
         if run.is_some() && !kind.has_runs() || shape.is_some() && !kind.takes_shape() {
