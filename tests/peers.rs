@@ -106,7 +106,10 @@ mod with_peers {
             of(ProblemKind::Sort, &[U8, U16, U32, I64, F32], None),
             of(ProblemKind::SortByHalf, &[I64], None),
             of(ProblemKind::SortPairs, &[U32], None),
-            vec![(ProblemKind::Histogram, U8, U32, None)],
+            vec![(ProblemKind::NonTrivialRuns, I32, U64, None)],
+            [ProblemKind::Histogram, ProblemKind::CumulatedHistogram].map(|kind| (kind, U8, U32, None)).to_vec(),
+            [U8, U32].map(|input| (ProblemKind::EvenHistogram, input, U32, None)).to_vec(),
+            [U8, I32, F32].map(|input| (ProblemKind::HistogramBetween, input, U32, None)).to_vec(),
             of_narrow.clone(),
         ];
         let (library, rest) = name.split_once('-').unwrap_or((name, ""));
@@ -160,9 +163,18 @@ mod with_peers {
             "unique",
             "unique-most",
             "run-length-encode",
+            "non-trivial-runs",
             "nonzero",
         ];
-        let no_scans = ["sort", "sort-by-half", "sort-pairs", "histogram"];
+        let no_scans = [
+            "sort",
+            "sort-by-half",
+            "sort-pairs",
+            "histogram",
+            "cumulated-histogram",
+            "even-histogram",
+            "histogram-between",
+        ];
         assert_eq!(names, [&of_scans[..], &by_rank, &no_scans].concat());
     }
 

@@ -375,6 +375,23 @@ struct RunLengthEncode : WithoutOperator<Number> {
   }
 };
 
+// Where each run of more than one begins and, behind as many places as there are elements, how long it is.
+template <typename Number>
+struct NonTrivialRuns {
+  static constexpr const char *PEER = PLAIN, *PROBLEM = "non-trivial-runs", *OPERATION = nullptr;
+  using Input = Number;
+  using Element = std::uint64_t;
+
+  template <Mode>
+  static cudaError_t call(const Run &run) {
+    Element *const begins = run.stored<Element>();
+    return keep(run, [&](void *temporary, std::size_t &bytes, Count *kept) {
+      return CUB_NS_QUALIFIER::DeviceRunLengthEncode::NonTrivialRuns(temporary, bytes, run.input<Number>(0), begins,
+                                                                     begins + run.size.n, kept, run.count(), run.stream);
+    });
+  }
+};
+
 // Selected are places, which are counted and not loaded, by flags, which are made of the numbers.
 template <typename Number>
 struct NonZero {
@@ -425,19 +442,98 @@ struct SortPairs : WithoutOperator<Number> {
   }
 };
 
-struct Histogram {
-  static constexpr const char *PEER = PLAIN, *PROBLEM = "histogram", *OPERATION = nullptr;
-  using Input = std::uint8_t;
+// Counts of 32 bits.
+template <typename Number>
+struct Counted {
+  static constexpr const char *PEER = PLAIN, *OPERATION = nullptr;
+  using Input = Number;
   using Element = std::uint32_t;
+
+  // Of no elements CUB stores counts all the same, for which the lab has no room.
+  static bool is_of_nothing(const Run &run) { return run.temporary != nullptr && run.count() == 0; }
+
+  template <typename Level>
+  static cudaError_t even(const Run &run, int bins, Level lower, Level upper) {
+    if (is_of_nothing(run)) return cudaSuccess;
+    return CUB_NS_QUALIFIER::DeviceHistogram::HistogramEven(run.temporary, run.bytes, run.input<Input>(0),
+                                                            run.stored<Element>(), bins + 1, lower, upper, run.count(),
+                                                            run.stream);
+  }
+};
+
+constexpr int BYTE_VALUES = 256;
+
+struct Histogram : Counted<std::uint8_t> {
+  static constexpr const char *PROBLEM = "histogram";
 
   template <Mode>
   static cudaError_t call(const Run &run) {
-    constexpr int VALUES = 256;
-    // Of no elements CUB stores counts all the same, for which the lab has no room.
-    if (run.temporary != nullptr && run.count() == 0) return cudaSuccess;
-    return CUB_NS_QUALIFIER::DeviceHistogram::HistogramEven(run.temporary, run.bytes, run.input<Input>(0),
-                                                            run.stored<Element>(), VALUES + 1, 0, VALUES, run.count(),
-                                                            run.stream);
+    return even(run, BYTE_VALUES, 0, BYTE_VALUES);
+  }
+};
+
+// Two calls: the counts, and their sums in place.
+struct CumulatedHistogram : Counted<std::uint8_t> {
+  static constexpr const char *PROBLEM = "cumulated-histogram";
+
+  template <Mode>
+  static cudaError_t call(const Run &run) {
+    if (is_of_nothing(run)) return cudaSuccess;
+    // One behind the other use the same temporary memory.
+    std::size_t counting = run.bytes, summing = run.bytes;
+    cudaError_t error = even(Run{run.temporary, counting, run.inputs, run.output, run.size, run.stream}, BYTE_VALUES, 0,
+                             BYTE_VALUES);
+    if (error != cudaSuccess) return error;
+    error = DeviceScan::InclusiveSum(run.temporary, summing, run.stored<Element>(), run.stored<Element>(), BYTE_VALUES,
+                                     run.stream);
+    if (run.temporary == nullptr) run.bytes = counting > summing ? counting : summing;
+    return error;
+  }
+};
+
+// A number of so many 64ths of the range of the type; of floats from -0.5 to 1.5, as the lab draws them (src/lab/bins.rs).
+template <typename Number>
+constexpr Number part_of_range(int part) {
+  if constexpr (::cuda::std::is_floating_point_v<Number>) {
+    return static_cast<Number>(part) / 32 - Number{0.5};
+  } else {
+    constexpr int BITS = 8 * sizeof(Number) - 6;
+    return static_cast<Number>(std::numeric_limits<Number>::min() + (static_cast<std::int64_t>(part) << BITS));
+  }
+}
+
+// Of unsigned integers: from one end to the other it is more than the largest signed one, and CUB subtracts them in their type;
+// floats it rounds otherwise than the lab.
+template <typename Number>
+struct EvenHistogram : Counted<Number> {
+  static constexpr const char *PROBLEM = "even-histogram";
+
+  template <Mode>
+  static cudaError_t call(const Run &run) {
+    constexpr int BINS = 100;
+    return Counted<Number>::even(run, BINS, part_of_range<Number>(13), part_of_range<Number>(51));
+  }
+};
+
+template <typename Number>
+__device__ const Number LEVELS[] = {part_of_range<Number>(3),  part_of_range<Number>(4),  part_of_range<Number>(6),
+                                    part_of_range<Number>(10), part_of_range<Number>(18), part_of_range<Number>(34),
+                                    part_of_range<Number>(61)};
+
+template <typename Number>
+struct HistogramBetween : Counted<Number> {
+  static constexpr const char *PROBLEM = "histogram-between";
+
+  template <Mode>
+  static cudaError_t call(const Run &run) {
+    if (Counted<Number>::is_of_nothing(run)) return cudaSuccess;
+    void *levels = nullptr;
+    const cudaError_t error = cudaGetSymbolAddress(&levels, LEVELS<Number>);
+    if (error != cudaSuccess) return error;
+    return CUB_NS_QUALIFIER::DeviceHistogram::HistogramRange(
+      run.temporary, run.bytes, run.input<Number>(0), run.stored<std::uint32_t>(),
+      static_cast<int>(sizeof(LEVELS<Number>) / sizeof(Number)), static_cast<const Number *>(levels), run.count(),
+      run.stream);
   }
 };
 
@@ -549,10 +645,12 @@ using Peers = Table<
                  Most<Partition<std::int32_t>>, Most<Partition<std::int64_t>>, Most<Unique<std::uint8_t>>,
                  Most<Unique<std::uint16_t>>, Most<Unique<std::int32_t>>, Most<Unique<std::int64_t>>,
                  ReduceByKey<std::int32_t>, ReduceByKey<float>, RunLengthEncode<std::uint32_t>,
-                 RunLengthEncode<std::int32_t>, RunLengthEncode<std::int64_t>, NonZero<std::uint8_t>,
-                 NonZero<std::int32_t>, Sort<std::uint8_t, false>, Sort<std::uint16_t, false>,
+                 RunLengthEncode<std::int32_t>, RunLengthEncode<std::int64_t>, NonTrivialRuns<std::int32_t>,
+                 NonZero<std::uint8_t>, NonZero<std::int32_t>, Sort<std::uint8_t, false>, Sort<std::uint16_t, false>,
                  Sort<std::uint32_t, false>, Sort<std::int64_t, false>, Sort<float, false>, Sort<std::int64_t, true>,
-                 SortPairs<std::uint32_t>, Histogram>>;
+                 SortPairs<std::uint32_t>, Histogram, CumulatedHistogram, EvenHistogram<std::uint8_t>,
+                 EvenHistogram<std::uint32_t>, HistogramBetween<std::uint8_t>, HistogramBetween<std::int32_t>,
+                 HistogramBetween<float>>>;
 
 } // namespace
 

@@ -17,8 +17,10 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 pub(crate) use axis::Axis;
-pub use definition::{ArrayElement, Defined, Definition, DefinitionError, Histogram, KeyBits};
-pub(crate) use definition::{Segments, Verb, own_name};
+pub use definition::defined::Defined;
+pub(crate) use definition::defined::{Segments, Verb};
+pub(crate) use definition::own_name;
+pub use definition::{ArrayElement, Definition, DefinitionError, Histogram, KeyBits};
 pub use problem::{NoSuchProblem, Problem};
 
 /// A Rust type whose arrays are scanned, `half::f16` and `half::bf16` among them. Sealed: kernels are compiled for the types of the table.

@@ -639,12 +639,11 @@ mod tests {
                 segments.extend(case.workload.segment_elements());
             }
             // Those that take arrays, or columns, or combine tiles one after the other.
-            let is_columns = kind.needs_shape() && kind.name().contains("columns");
             let is_asked = |row: &StrategyRow| match kind {
                 ProblemKind::Reproducible => row.is_reproducible,
                 ProblemKind::StridedRows => row.shape.takes_strides(),
                 kind if !kind.is_scan() => !row.shape.kernels_of_no_scan.is_empty(),
-                _ if is_columns => row.shape.kernel_of_columns.is_some(),
+                &kind if is_of_columns(kind) => row.shape.kernel_of_columns.is_some(),
                 _ => row.shape.takes_arrays(),
             };
             let all: Vec<_> = Strategy::ALL.iter().filter(|strategy| is_asked(strategy.row())).collect();

@@ -171,8 +171,9 @@ pub(super) fn in_drawn_segments(draw: &mut Draw, workload: Workload, n: u64, til
         4 => (1 + draw.below(4)) * tile - 1 + draw.below(3),
         _ => n,
     };
-    // Of columns as many side by side.
-    let shape = Shape { rows: n.div_ceil(elements), columns: elements };
+    // Of columns as many side by side, of several matrices as many in all.
+    let columns = elements.div_ceil(workload.matrices());
+    let shape = Shape { rows: n.div_ceil(columns * workload.matrices()), columns };
     if has_shape { in_lines_of(workload, shape) } else { (in_segments(workload, elements), n) }
 }
 
