@@ -57,11 +57,14 @@ RECURRENCES = {
     "reverse-batched-recurrence",
 }
 LINES = {"rows": "rows", "reverse-rows": "rows", "strided-rows": "strided rows", "columns": "columns", "reverse-columns": "columns",
-         "recurrence": "rows", "reverse-recurrence": "rows", "recurrence-columns": "columns"}
+         "recurrence": "rows", "reverse-recurrence": "rows", "recurrence-columns": "columns",
+         "reverse-recurrence-columns": "columns", "batched-recurrence": "columns", "reverse-batched-recurrence": "columns"}
+OF_EACH = {"batched-recurrence", "reverse-batched-recurrence"}  # of 8 matrices
 WITH_OPERATOR = {"flat", "reverse", "reproducible", "rows", "reverse-rows", "strided-rows", "columns", "reverse-columns", "by-key",
                  "head-flags", "offsets", "reduce-by-key", "totals-first"}
-BY_VALUES = {"select", "unique", "run-length-encode", "nonzero"}
-NO_SCANS = {"sort", "sort-by-half", "sort-pairs", "histogram", "expand", "scatter"}
+BY_VALUES = {"select", "unique", "run-length-encode", "non-trivial-runs", "nonzero"}
+HISTOGRAMS = {"histogram", "cumulated-histogram", "even-histogram", "histogram-between"}
+NO_SCANS = {"sort", "sort-by-half", "sort-pairs", "expand", "scatter"} | HISTOGRAMS
 BY_MOST_VALUES = {"select-most", "unique-most"}
 FLOORS = {"copy", "reading"}
 STOPS = {
@@ -619,11 +622,11 @@ def scan_text(row):
     else:
         scan = f"{row.element} recurrence" if kind in RECURRENCES else f"{row.input or row.element} {kind}"
     totals = {"reduce-by-key": ", totals", "totals-first": ", totals first"}.get(kind, "")
-    of = f" of {row.input}" if row.input and kind not in ("histogram", "nonzero") else ""
+    of = f" of {row.input}" if row.input and kind not in HISTOGRAMS | {"nonzero", "non-trivial-runs"} else ""
     if row.segment is None:
         segments = ""
     elif kind in LINES:
-        segments = f", {LINES[kind]} of {row.segment}"
+        segments = f", {LINES[kind]} of {row.segment}" + (" of each of 8 matrices" if kind in OF_EACH else "")
     elif kind in BY_VALUES:
         segments = f", one of {row.segment}"
     elif kind in BY_MOST_VALUES:

@@ -606,7 +606,8 @@ fn kernels_that_were_made_ahead_are_launched_without_a_compiler_and_no_others_ar
     bench.assert_nothing_wrong();
 }
 
-/// Scans of several kinds: of numbers, of rows, down columns, by key, from the end; what is kept, and a next one of as many; a sort.
+/// Scans of several kinds: of numbers, of rows, down columns, by key, from the end; what is kept, and a next one of as many; a total,
+/// one input fewer, none; a sort.
 fn many_kinds<S: AnyScanner>(scanner: &mut S) -> Result<(), S::Error> {
     const N: usize = 100_000;
     let define = |definition: Result<Definition, _>| definition.expect("numbers").define().expect("a definition");
@@ -616,6 +617,8 @@ fn many_kinds<S: AnyScanner>(scanner: &mut S) -> Result<(), S::Error> {
     let recurrence = define(Definition::linear_recurrence::<f32>());
     scanner.run(recurrence).input(&a).in_place(&mut h).rows(1000).inclusive()?;
     scanner.run(recurrence).input(&a).in_place(&mut h).columns(50).inclusive()?;
+    // Two columns are one array of rows.
+    scanner.run(recurrence).input(&a).in_place(&mut h).columns(2).inclusive()?;
     let (keys, mut sorted): (S::Array<u32>, S::Array<u32>) = (scanner.array(&vec![7; N])?, scanner.zeros(N)?);
     let sum = define(Definition::of_numbers(Operator::Sum, ElementType::F32, ElementType::F32));
     scanner.run(sum).input(&a).output(&mut h).by_key(&keys).reversed().inclusive()?;
@@ -623,6 +626,11 @@ fn many_kinds<S: AnyScanner>(scanner: &mut S) -> Result<(), S::Error> {
     let large = Definition::select::<f32>("return x > 1;").define().expect("a definition");
     scanner.run(large).input(&a).output(&mut h).count_into(&mut count).compact()?;
     scanner.run(sum).in_place(&mut h).count_from(&count).inclusive()?;
+    let mut total = scanner.zeros::<f32>(1)?;
+    scanner.run(sum).input(&h).total(&mut total)?;
+    let (shorter, mut nothing): (S::Array<f32>, S::Array<f32>) = (scanner.zeros(N - 1)?, scanner.zeros(0)?);
+    scanner.exclusive(Operator::Sum, &shorter, &mut h)?;
+    scanner.in_place::<f32>(Operator::Sum, Mode::Inclusive, &mut nothing)?;
     scanner.run(define(Definition::sort::<u32>())).input(&keys).output(&mut sorted).sort()?;
     scanner.read(&sorted).map(drop)
 }
@@ -640,12 +648,16 @@ fn the_kernels_of_a_program_are_made_for_gpus_that_are_not_here() {
     many_kinds(&mut ahead).expect("the same ones");
     assert!(of_one > 8 && ahead.kernels() == of_one, "{of_one} and {}", ahead.kernels());
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), of_one);
-    // All that the GPU runs are there, and it runs what an equal scanner of this machine would.
+    // All that the GPU runs are there, and it launches what a scanner does that compiles.
     let made = Scanner::without_nvrtc(&bench.context, folder.path()).expect("a scanner");
-    many_kinds(&mut made.on(&bench.stream)).expect("all are there");
-    let launches = bench.driver.launches().len();
-    many_kinds(&mut bench.scanner().on(&bench.stream)).expect("all are compiled");
-    assert_eq!(bench.driver.launches().len(), launches);
+    let launched = |scanner: &Scanner| {
+        many_kinds(&mut scanner.on(&bench.stream)).expect("all are there");
+        let records = bench.driver.launches().into_iter();
+        records
+            .map(|record| (record.blocks, record.threads, record.shared_bytes, record.image_bytes))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(launched(&made), launched(bench.scanner()));
     // Another strategy has others, and so has another GPU.
     let by_one_wave = Choices::on(gpu(old)).with_strategy(Strategy::OneWave);
     let mut others = Ahead::new(compiler().keeping_in(folder.path()), [by_one_wave, gpu(Architecture::HOPPER).into()]);

@@ -426,8 +426,29 @@ mod with_peers {
     /// What is not stored at its place, of numbers on both sides of the middle of their type's range. `told` are keys, or what
     /// goes with the numbers.
     fn loop_elsewhere(workload: Workload, flags: &[u8], told: &[u32], numbers: &[i64], middle: i64) -> Vec<i64> {
-        if workload.kind() == ProblemKind::Histogram {
-            return (0..256).map(|value| numbers.iter().filter(|&&number| number == value).count() as i64).collect();
+        let between = |levels: &[f64]| -> Vec<i64> {
+            let is_in = |number: i64, levels: &[f64]| (levels[0]..levels[1]).contains(&(number as f64));
+            let count = |levels: &[f64]| numbers.iter().filter(|&&number| is_in(number, levels)).count() as i64;
+            levels.windows(2).map(count).collect()
+        };
+        // The parts of the range that src/lab/bins.rs has.
+        let level = |part: f64| match workload.input() {
+            ElementType::F32 => part / 32.0 - 0.5,
+            input => middle as f64 + (part - 32.0) * 2f64.powi(8 * input.bytes() as i32 - 6),
+        };
+        match workload.kind() {
+            ProblemKind::Histogram => return between(&(0..=256).map(f64::from).collect::<Vec<_>>()),
+            ProblemKind::CumulatedHistogram => {
+                return (1..=256).map(|end| numbers.iter().filter(|&&number| number < end).count() as i64).collect();
+            }
+            ProblemKind::HistogramBetween => return between(&[3.0, 4.0, 6.0, 10.0, 18.0, 34.0, 61.0].map(level)),
+            ProblemKind::EvenHistogram => {
+                let [lower, width] = [level(13.0), level(51.0) - level(13.0)];
+                // A level is the first number that is not below it.
+                let levels: Vec<f64> = (0..=100).map(|bin| (lower + f64::from(bin) * width / 100.0).ceil()).collect();
+                return between(&levels);
+            }
+            _ => {}
         }
         if workload.kind() == ProblemKind::SortPairs {
             let mut pairs: Vec<(i64, i64)> = numbers.iter().copied().zip(told.iter().copied().map(i64::from)).collect();
@@ -441,11 +462,18 @@ mod with_peers {
             sorted.sort_by_key(|number| number >> half);
             return sorted;
         }
-        if workload.kind() == ProblemKind::RunLengthEncode {
-            let runs = || numbers.chunk_by(|left, right| left == right);
-            let mut encoded: Vec<i64> = runs().map(|run| run[0]).collect();
+        if let ProblemKind::RunLengthEncode | ProblemKind::NonTrivialRuns = workload.kind() {
+            let mut begin = 0;
+            let runs = numbers.chunk_by(|left, right| left == right).map(|run| {
+                begin += run.len();
+                (begin - run.len(), run)
+            });
+            let is_longer = workload.kind() == ProblemKind::NonTrivialRuns;
+            let runs: Vec<_> = runs.filter(|(_, run)| !is_longer || run.len() > 1).collect();
+            let first = |&(begin, run): &(usize, &[i64])| if is_longer { begin as i64 } else { run[0] };
+            let mut encoded: Vec<i64> = runs.iter().map(first).collect();
             encoded.resize(numbers.len(), i64::from_le_bytes([UNTOUCHED; 8]));
-            encoded.extend(runs().map(|run| run.len() as i64));
+            encoded.extend(runs.iter().map(|(_, run)| run.len() as i64));
             return encoded;
         }
         let (mut kept, mut others, mut total) = (Vec::new(), Vec::new(), 0);
@@ -514,8 +542,9 @@ mod with_peers {
                 }
             }
         }
-        // Of two versions, in so many types: six compactions, totals, run lengths, places, sorts, and one of pairs and of counts.
-        assert_eq!(runs, 4 * 2 * (6 * 4 + 2 + 3 + 2 + 6 + 2));
+        // Of two versions, in so many types: six compactions, totals, run lengths, longer runs, places, sorts, pairs, counts of bytes
+        // and cumulated ones, even bins, bins between levels.
+        assert_eq!(runs, 4 * 2 * (6 * 4 + 2 + 3 + 1 + 2 + 6 + 1 + 2 + 2 + 3));
     }
 
     #[test]

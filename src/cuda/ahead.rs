@@ -25,7 +25,8 @@
 //! # }
 //! ```
 //!
-//! Which kernels these are depends on lengths, types and the GPU, and not on what arrays hold. All of an array that is read back is 0.
+//! Which kernels these are depends on lengths, types and the GPU, and not on what arrays hold. All of an array that is read back is 0:
+//! what a function decides by what it has read, such as how long a next array is, is decided by zeros.
 
 use super::Architecture;
 use super::compile::Compiler;
@@ -53,7 +54,7 @@ pub struct Ahead {
 const ALIGNMENT: u64 = 256;
 
 impl Ahead {
-    /// For scanners on GPUs of these kinds, with the compiler that names the [folder](Compiler::keeping_in). A GPU is a [`Gpu`], or
+    /// For scanners on GPUs of these kinds, with the compiler that names the [folder](Compiler::keeping_in). A GPU is a [`Gpu`](crate::gpu::Gpu), or
     /// [`Choices`] where its scanner has a strategy, a configuration or a tuning table of its own.
     pub fn new(compiler: Compiler, gpus: impl IntoIterator<Item: Into<Choices>>) -> Self {
         let choices = gpus.into_iter().map(Into::into).collect();
@@ -159,7 +160,16 @@ impl AnyScanner for Ahead {
     }
 
     fn read<T: Pod>(&mut self, array: &NoArray<T>) -> Result<Vec<T>, CudaError> {
-        Ok(vec![T::zeroed(); array.place.elements])
+        let (elements, needed_bytes) =
+            (array.place.elements, array.place.elements.saturating_mul(size_of::<T>()) as u64);
+        let mut zeros = Vec::new();
+        zeros.try_reserve_exact(elements).map_err(|_| CudaError::OutOfMemory {
+            what: String::from("the zeros that an array holds here"),
+            needed_bytes,
+            available_bytes: 0,
+        })?;
+        zeros.resize(elements, T::zeroed());
+        Ok(zeros)
     }
 
     fn check(&mut self) -> Result<(), CudaError> {

@@ -376,13 +376,18 @@ impl Compiler {
         (kernel, problem, config): KernelKey,
         architecture: Architecture,
     ) -> Result<(), CudaError> {
-        let folder = self.ahead.as_ref().and_then(Cache::folder).ok_or(CudaError::NoFolder)?;
+        let kept = self.ahead.as_ref().ok_or(CudaError::NoFolder)?;
+        let folder = kept.folder().ok_or(CudaError::NoFolder)?;
         self.scan_kernel(kernel, problem, &config, architecture)?;
         // Whoever takes the folder reads it so.
         let found = Self::without_nvrtc(folder).scan_kernel(kernel, problem, &config, architecture);
-        let (folder, remarks) = (folder.to_owned(), self.warnings().join("; "));
-        found.map_err(|_| CudaError::NotKept { folder, remarks })?;
-        Ok(())
+        found.map(drop).map_err(|error| CudaError::NotKept {
+            folder: folder.to_owned(),
+            remarks: match error {
+                CudaError::NotMadeAhead { remarks, .. } if kept.warnings().is_empty() => remarks,
+                _ => kept.warnings().join("; "),
+            },
+        })
     }
 
     /// The same for a kernel with a fault, or one made for stress.

@@ -59,8 +59,10 @@ pub enum CudaError {
     #[error("kernels that are made ahead go into a folder: name it by `Compiler::keeping_in`")]
     NoFolder,
     /// A kernel was made ahead, and cannot be read where it should be.
-    #[error("kernels were compiled and are not in {}: choose a folder that can be written{}{remarks}",
-        folder.display(), if remarks.is_empty() { "" } else { "; " })]
+    #[error(
+        "a kernel was compiled and is not in {}: {}", folder.display(),
+        if remarks.is_empty() { "choose a folder that nothing else empties" } else { remarks }
+    )]
     NotKept { folder: PathBuf, remarks: String },
     /// A kernel source includes a file that is not embedded.
     #[error(transparent)]

@@ -154,8 +154,8 @@ impl Scanner {
         Self::with_compiler(context, Compiler::new()?)
     }
 
-    /// With the kernels of a folder that were made ahead (`lookback kernels`, [`Compiler::keeping_in`]): no NVRTC is needed or
-    /// loaded, nothing is compiled, and a scan whose kernel is not there is an error.
+    /// With the kernels of a folder that were made ahead (`lookback kernels`, [`Ahead`](super::Ahead), [`Compiler::keeping_in`]): no NVRTC is
+    /// needed or loaded, nothing is compiled, and a scan whose kernel is not there is an error.
     ///
     /// # Errors
     /// When there is no driver, or it fails. Scans whose kernel is not in the folder fail with [`CudaError::NotMadeAhead`].

@@ -61,14 +61,14 @@ impl CpuSettings {
 }
 
 /// Guard bytes before and after input and output; a multiple of what offsets count within.
-const GUARD_BYTES: u64 = 4096 + 64;
+const GUARD_BYTES: u64 = NEAR_BYTES as u64 + 64;
 
 /// A line of the L2 cache: kernels place what they read by where it lies in one.
 #[derive(Debug, Clone, Copy, bytemuck::Zeroable, bytemuck::Pod)]
 #[repr(C, align(128))]
 struct CacheLine([u8; abi::LOOKBACK_CACHE_LINE_BYTES as usize]);
 
-/// Lines on either side of whatever a kernel has, of which nobody has any: what is beside one array is not beside another.
+/// Lines on either side of whatever a kernel has, which nothing else uses: what is beside one array is not beside another.
 const MARGIN_LINES: usize = NEAR_BYTES / size_of::<CacheLine>() + 1;
 
 /// Bytes whose first is aligned to a line of the L2 cache, far from all others.
@@ -839,6 +839,19 @@ mod tests {
     use super::*;
     use crate::element::{ElementType, Instance, Operator};
     use crate::strategy::{ScanConfig, Strategy};
+
+    #[test]
+    fn what_is_near_an_array_is_of_its_own_allocation() {
+        fn is_within<T, U>(all: Range<*const T>, own: Range<*const U>) -> bool {
+            all.start.addr() + NEAR_BYTES < own.start.addr() && own.end.addr() + NEAR_BYTES < all.end.addr()
+        }
+        for count in [0, 1, 100, 128] {
+            let bytes = AlignedBytes::new(count, 0);
+            assert!(is_within(bytes.lines.as_ptr_range(), bytes.bytes().as_ptr_range()), "{count} bytes");
+        }
+        let control = Apart::<abi::lookback_control>::default();
+        assert!(is_within(control.0.as_ptr_range(), std::slice::from_ref(&*control).as_ptr_range()));
+    }
 
     #[test]
     fn a_distance_is_counted_over_many_schedules_of_what_looks_back_and_is_small() {

@@ -151,27 +151,29 @@ pub trait AsElementsMut<T> {
 }
 
 /// Of what coerces to a slice.
-macro_rules! slices {
+macro_rules! read {
     ($([$($parameters:tt)*] $slice:ty;)*) => {
         $(impl<T, $($parameters)*> AsElements<T> for $slice {
             fn as_elements(&self) -> &[T] {
                 self
             }
-        }
-        impl<T, $($parameters)*> AsElementsMut<T> for $slice {
+        })*
+    };
+}
+read! { [] &[T]; [] &Vec<T>; }
+
+/// Of what coerces to one that can be written.
+macro_rules! read_and_written {
+    ($([$($parameters:tt)*] $slice:ty;)*) => {
+        read! { $([$($parameters)*] $slice;)* }
+        $(impl<T, $($parameters)*> AsElementsMut<T> for $slice {
             fn as_elements_mut(&mut self) -> &mut [T] {
                 self
             }
         })*
     };
 }
-slices! { [] [T]; [const N: usize] [T; N]; [] Vec<T>; [] Box<[T]>; [] &mut [T]; }
-
-impl<T> AsElements<T> for &[T] {
-    fn as_elements(&self) -> &[T] {
-        self
-    }
-}
+read_and_written! { [] [T]; [const N: usize] [T; N]; [] Vec<T>; [] Box<[T]>; [] &mut [T]; [] &mut Vec<T>; }
 
 /// Each element of its own is an array of one.
 impl<T: Element> AsElements<T> for T {

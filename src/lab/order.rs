@@ -53,7 +53,7 @@ impl<'a> Order<'a> {
         self.n
     }
 
-    /// How many scans lie side by side: the one of an element is the remainder of its place.
+    /// How many scans lie side by side: the one of an element is the remainder of its place, in each matrix anew.
     pub const fn side_by_side(&self) -> usize {
         self.side_by_side
     }
@@ -98,7 +98,7 @@ impl<'a> Order<'a> {
     }
 
     /// Ranges of places that are scanned without a look at the others, of about `elements` or as many as there are before the
-    /// scan begins anew. Scans side by side, which end where the array does, are one range.
+    /// scan begins anew. Scans side by side, which end where their matrix does, are one range.
     pub(crate) fn parts(&self, elements: usize) -> Vec<Range<usize>> {
         // In reverse the one below a border is the one that begins.
         let is_border = |place: &usize| self.begins(if self.is_reversed { place - 1 } else { *place });

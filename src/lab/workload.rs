@@ -271,7 +271,8 @@ problems! {
 }
 
 impl ProblemKind {
-    /// Elements of a row or column where nobody says how many: as many as the smallest default comparison has.
+    /// Elements of a row or column where nobody says how many: as many as the smallest default comparison has, but of
+    /// several matrices.
     pub const DEFAULT_LINE: u64 = 256;
     /// Elements of a run or of a segment between offsets, or of which one is kept, on average, where nobody says how many.
     pub const DEFAULT_RUN: u64 = 64;
@@ -793,7 +794,8 @@ impl Workload {
         self.lines().map(|(_, elements)| elements)
     }
 
-    /// How many scans of `n` elements lie side by side, so that neighbours in memory belong to different ones: of columns all.
+    /// How many scans of `n` elements lie side by side, so that neighbours in memory belong to different ones: of columns all
+    /// of a matrix.
     pub(crate) fn side_by_side(self, n: u64) -> u64 {
         match self.lines() {
             Some((Line::Column | Line::ColumnOfEach, length)) => (n / length / self.matrices()).max(1),
@@ -816,7 +818,7 @@ impl Workload {
 
     /// The fewest elements that are whole rows or columns of a matrix, or of each of several; 1 where none is scanned.
     pub fn least(self) -> u64 {
-        self.line_elements().map_or(1, |length| length * self.matrices())
+        self.line_elements().map_or(1, |length| length.saturating_mul(self.matrices()))
     }
 
     /// How many segments `n` elements are, where no key and no flag tells it: rows, columns, or as many between offsets as give

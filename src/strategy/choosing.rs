@@ -1,4 +1,4 @@
-//! How a scanner chooses for each of its scans.
+//! What a scanner takes for each of its scans.
 
 use super::plan::ScanRequest;
 use super::tuning::{Resolved, Tuning, TuningError, TuningTable};
@@ -6,7 +6,7 @@ use super::{Mode, ScanConfig, StrategyChoice};
 use crate::element::Problem;
 use crate::gpu::Gpu;
 
-/// How a scanner on a GPU of some kind chooses for each of its scans.
+/// What a scanner on a GPU of some kind goes by.
 #[derive(Debug, Clone)]
 pub struct Choices {
     pub(crate) gpu: Gpu,
@@ -24,7 +24,7 @@ impl From<Gpu> for Choices {
 
 impl Choices {
     /// By `auto`: the strategy and the configuration that the tuning table of the GPU names for type, operator and size
-    /// ([`super::tuning`]).
+    /// ([`crate::strategy::tuning`]).
     pub fn on(gpu: Gpu) -> Self {
         Self { gpu, strategy: StrategyChoice::Auto, config: None, tuning: Tuning::committed(gpu) }
     }

@@ -28,7 +28,7 @@ pub enum Reference {
         /// What the rounding left; empty for f32, whose reference is f64.
         low: Vec<f64>,
         /// Prefix sums of |x|; of a recurrence its values of |a| and |b|. Empty where nothing is rounded in any order
-        /// ([`Dataset::whole_numbers`]): the bound is 0 then.
+        /// ([`Dataset::whole_numbers`](super::Dataset::whole_numbers)): the bound is 0 then.
         magnitude: Vec<f64>,
     },
 }

@@ -169,7 +169,10 @@ impl Group {
         let mut sizes: Vec<u64> = Vec::new();
         for n in asked {
             match n - n % workload.least() {
-                0 => skip(format!("{workload}, n = {}", format_size(n)), "the array is shorter than a row or column"),
+                0 => skip(
+                    format!("{workload}, n = {}", format_size(n)),
+                    "the array is shorter than a row, or a column of each matrix",
+                ),
                 whole => sizes.push(whole),
             }
         }

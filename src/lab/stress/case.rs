@@ -233,15 +233,17 @@ impl Case {
             2 => (tiles - 1) * tile + 1,
             _ => (tiles - 1) * tile + 1 + draw.below(tile - 1),
         };
+        // Of all matrices together.
+        let rows = n.div_ceil(workload.matrices());
         let (workload, n) = match () {
             // Look-backs of several windows down more columns than a warp has lanes.
             () if waits && is_of_columns(kind) && draw.percent(50) => {
-                in_lines_of(workload, Shape { rows: tiles, columns: WIDE_COLUMNS })
+                in_lines_of(workload, Shape { rows: tiles, columns: WIDE_COLUMNS / workload.matrices() })
             }
             // Rows that are elements, if they begin where vectors do.
-            () if is_of_columns(kind) && needs(Need::Narrow) => in_lines_of(workload, Shape { rows: n, columns: 2 }),
+            () if is_of_columns(kind) && needs(Need::Narrow) => in_lines_of(workload, Shape { rows, columns: 2 }),
             () if is_of_columns(kind) && draw.percent(20) => {
-                in_lines_of(workload, Shape { rows: n, columns: draw.of(&[2, 2, 4]) })
+                in_lines_of(workload, Shape { rows, columns: draw.of(&[2, 2, 4]) })
             }
             () if needs(Need::ShortSegments) => (in_segments(workload, 1), n),
             () => in_drawn_segments(draw, workload, n, tile),

@@ -170,7 +170,7 @@ impl TunePlan {
             let input_bytes = workload.input().bytes() as u64;
             let sizes = sizes.iter().map(|text| Ok(bytes(text)? / input_bytes)).chain(own_size.map(Ok));
             // A matrix of one line is scanned as a sequence is, or a column as a row, and says nothing of more of them.
-            let is_several = |n: &u64| workload.line_elements().is_none_or(|line| n / line > 1);
+            let is_several = |n: &u64| workload.line_elements().is_none_or(|_| n / workload.least() > 1);
             let sizes = sizes.collect::<Result<BTreeSet<u64>, TuneError>>()?.into_iter().filter(is_several);
             let sizes: Vec<u64> = sizes.collect();
             let mut add = |strategies: Vec<StrategyChoice>, vts: &[u32], blocks: &[u32], range: RangeInclusive<u64>| {
