@@ -25,7 +25,8 @@
 //! # }
 //! ```
 //!
-//! Which kernels these are depends on lengths, types and the GPU, and not on what arrays hold. All of an array that is read back is 0:
+//! Which kernels these are depends on lengths, types, the GPU and where arrays begin within 16 bytes: here all begin at a boundary, as
+//! allocations do, so that of a view that does not the kernel may be missing. They do not depend on what arrays hold. All of an array that is read back is 0:
 //! what a function decides by what it has read, such as how long a next array is, is decided by zeros.
 
 use super::Architecture;
@@ -54,8 +55,8 @@ pub struct Ahead {
 const ALIGNMENT: u64 = 256;
 
 impl Ahead {
-    /// For scanners on GPUs of these kinds, with the compiler that names the [folder](Compiler::keeping_in). A GPU is a [`Gpu`](crate::gpu::Gpu), or
-    /// [`Choices`] where its scanner has a strategy, a configuration or a tuning table of its own.
+    /// For scanners on GPUs of these kinds, with the compiler that names the [folder](Compiler::keeping_in). A GPU is a
+    /// [`Gpu`](crate::gpu::Gpu), or [`Choices`] where its scanner has a strategy, a configuration or a tuning table of its own.
     pub fn new(compiler: Compiler, gpus: impl IntoIterator<Item: Into<Choices>>) -> Self {
         let choices = gpus.into_iter().map(Into::into).collect();
         Self { compiler, choices, made: HashSet::new(), free: ALIGNMENT }

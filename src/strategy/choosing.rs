@@ -29,7 +29,7 @@ impl Choices {
         Self { gpu, strategy: StrategyChoice::Auto, config: None, tuning: Tuning::committed(gpu) }
     }
 
-    /// Those that a request has come to, whatever GPU it is for.
+    /// Those that lead to the strategy and configuration of this request; the GPU plays no part, because both are named.
     #[cfg(feature = "lab")]
     pub(crate) fn made_by(request: &ScanRequest) -> Self {
         Self::on(Gpu::default()).with_strategy(request.strategy).with_config(request.config)
@@ -48,10 +48,10 @@ impl Choices {
     }
 
     /// What another tuning table says, for example one that `lookback tune` made on such a GPU. It counts where the strategy is
-    /// `auto`, but for compactions where it has `lookahead`: these were measured by themselves.
+    /// `auto`, but for compactions without rows of their own where it has `lookahead`: these were measured by themselves.
     ///
     /// # Errors
-    /// When a block of this GPU cannot hold the tile of one of its rows; the error names the row.
+    /// When a block of this GPU cannot hold the tile of one of its rows, or one needs clusters that it has not; the error names the row.
     pub fn with_tuning(self, table: &TuningTable) -> Result<Self, TuningError> {
         Ok(Self { tuning: Tuning::with_table(table, self.gpu)?, ..self })
     }

@@ -49,7 +49,7 @@
 //!
 //! **Which table counts** on a GPU: that of its compute capability; from 9.0 on, else the nearest lower one; before
 //! 9.0 `before_sm_90`, which goes by bytes and multiprocessors (`[[rule]]`) and knows no `lookahead`. The CPU device
-//! takes the table of an H100. A row whose tile a block of the GPU cannot hold gives way to what is suggested.
+//! takes `sm_90`. A row whose tile a block of the GPU cannot hold gives way to what is suggested.
 //!
 //! The mode of a scan plays no part in the choice: inclusive and exclusive scans move the same bytes, and rows rest on
 //! measurements of both.
