@@ -183,8 +183,8 @@ pub trait AnyScanner {
 }
 
 /// A run of a defined scan that is being put together: arrays are named one after the other, and [`Run::inclusive`],
-/// [`Run::exclusive`], [`Run::total`] or the function that is named by what is defined launches it: [`Run::compact`], [`Run::sort`],
-/// [`Run::histogram`], [`Run::expand`], [`Run::scatter`]. On a GPU it is put onto the stream then, and what is launched waits for
+/// [`Run::exclusive`], [`Run::total`] or the function that is named by what is defined launches it: [`Run::compact`],
+/// [`Run::sort`], [`Run::histogram`], [`Run::expand`], [`Run::scatter`]. On a GPU it is put onto the stream then, and what is launched waits for
 /// nothing. Made by [`cuda::Scanner::run`](crate::cuda::Scanner::run) and [`AnyScanner::run`].
 ///
 /// ```no_run
@@ -318,10 +318,10 @@ impl<'a, M: Memory> Run<'a, M> {
     }
 
     /// Scans the first elements of the arrays, as many as this number in the device's memory says when the scan begins; what lies behind
-    /// them is neither read nor written. Columns take no such number. Of two numbers, as [`Self::count_into`] leaves them, it is the first. A number that is larger than
-    /// the arrays, or no whole rows, counts as many as there are: on a GPU [`cuda::Scanner::check`](crate::cuda::Scanner::check) says so,
-    /// and over slices it is an error of the run. Of none, a final state is left as it is. Of an expansion it counts items, which have one
-    /// offset more.
+    /// them is neither read nor written. Of two numbers, as [`Self::count_into`] leaves them, it is the first. Columns take none. A
+    /// number that is larger than the arrays, or no whole rows, counts as many as there are: on a GPU
+    /// [`cuda::Scanner::check`](crate::cuda::Scanner::check) says so, and over slices it is an error of the run. Of none, a final state is
+    /// left as it is. Of an expansion it counts items, which have one offset more.
     pub fn count_from<T: WholeNumber>(mut self, count: &'a (impl Lends<M, T> + ?Sized)) -> Self {
         let lent = self.lend(count);
         self.call.count(lent);

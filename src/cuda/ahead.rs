@@ -25,9 +25,9 @@
 //! # }
 //! ```
 //!
-//! Which kernels these are depends on lengths, types, the GPU and where arrays begin within 16 bytes: here all begin at a boundary, as
-//! allocations do, so that of a view that does not the kernel may be missing. They do not depend on what arrays hold. All of an array that is read back is 0:
-//! what a function decides by what it has read, such as how long a next array is, is decided by zeros.
+//! Which kernels these are depends on types, lengths, the GPU, and where arrays begin within 16 bytes. Arrays begin at a boundary here, as
+//! allocations do: of a view that does not, the kernel may be missing. Arrays hold nothing, and are zeros when they are read: a
+//! function that reads how long its next array is reads 0.
 
 use super::Architecture;
 use super::compile::Compiler;

@@ -61,7 +61,7 @@ pub enum CudaError {
     /// A kernel was made ahead, and cannot be read where it should be.
     #[error(
         "a kernel was compiled and is not in {}: {}", folder.display(),
-        if remarks.is_empty() { "choose a folder that nothing else empties" } else { remarks }
+        if remarks.is_empty() { "it was removed at once; choose a folder of its own" } else { remarks }
     )]
     NotKept { folder: PathBuf, remarks: String },
     /// A kernel source includes a file that is not embedded.

@@ -92,9 +92,9 @@ impl<'a> Order<'a> {
         }
     }
 
-    /// The matrices whose columns lie side by side, and the columns of each.
-    pub(crate) const fn matrices(&self) -> (usize, usize) {
-        (self.matrices, self.side_by_side)
+    /// How many matrices lie one behind the other, each with as many scans side by side.
+    pub(crate) const fn matrices(&self) -> usize {
+        self.matrices
     }
 
     /// Ranges of places that are scanned without a look at the others, of about `elements` or as many as there are before the

@@ -114,22 +114,23 @@ pub(crate) enum Share {
     AllButOne,
 }
 
-/// A row or a column of a matrix, or a column of each of several that lie one behind the other.
+/// A row of a matrix, or a column of each of so many that lie one behind the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Line {
     Row,
-    Column,
-    ColumnOfEach,
+    Column { matrices: u64 },
 }
 
-/// So many such matrices there are.
-const MATRICES: u64 = 8;
+/// A column of one.
+const COLUMN: Line = Line::Column { matrices: 1 };
+/// A column of each of several.
+const COLUMN_OF_EACH: Line = Line::Column { matrices: 8 };
 
 impl Line {
     const fn plural(self) -> &'static str {
         match self {
             Self::Row => "rows",
-            Self::Column | Self::ColumnOfEach => "columns",
+            Self::Column { .. } => "columns",
         }
     }
 
@@ -140,8 +141,8 @@ impl Line {
 
     const fn matrices(self) -> u64 {
         match self {
-            Self::Row | Self::Column => 1,
-            Self::ColumnOfEach => MATRICES,
+            Self::Row => 1,
+            Self::Column { matrices } => matrices,
         }
     }
 }
@@ -207,9 +208,9 @@ problems! {
     /// Each row by itself, of the left part of a wider matrix.
     StridedRows = "strided-rows": ByOperator, EachStrided, All, reversed: false;
     /// Each column of a matrix by itself.
-    Columns = "columns": ByOperator, Each(Line::Column), All, reversed: false;
+    Columns = "columns": ByOperator, Each(COLUMN), All, reversed: false;
     /// Each column by itself, from its last element to its first.
-    ReverseColumns = "reverse-columns": ByOperator, Each(Line::Column), All, reversed: true;
+    ReverseColumns = "reverse-columns": ByOperator, Each(COLUMN), All, reversed: true;
     /// Each run of equal neighbouring keys by itself.
     ByKey = "by-key": ByOperator, ToldBy(Telling::Keys), All, reversed: false;
     /// Anew from each element that has a flag.
@@ -221,13 +222,13 @@ problems! {
     /// `h[t] = a[t] · h[t+1] + b[t]`, likewise.
     ReverseRecurrence = "reverse-recurrence": AsRecurrence, EachRowIfShaped, All, reversed: true;
     /// `h[t] = a[t] · h[t−1] + b[t]` down each column of a matrix.
-    RecurrenceColumns = "recurrence-columns": AsRecurrence, Each(Line::Column), All, reversed: false;
+    RecurrenceColumns = "recurrence-columns": AsRecurrence, Each(COLUMN), All, reversed: false;
     /// `h[t] = a[t] · h[t+1] + b[t]` down each column of a matrix.
-    ReverseRecurrenceColumns = "reverse-recurrence-columns": AsRecurrence, Each(Line::Column), All, reversed: true;
+    ReverseRecurrenceColumns = "reverse-recurrence-columns": AsRecurrence, Each(COLUMN), All, reversed: true;
     /// `h[t] = a[t] · h[t−1] + b[t]` down each column of each of 8 matrices, one behind the other: (batch, time, channel).
-    BatchedRecurrence = "batched-recurrence": AsRecurrence, Each(Line::ColumnOfEach), All, reversed: false;
+    BatchedRecurrence = "batched-recurrence": AsRecurrence, Each(COLUMN_OF_EACH), All, reversed: false;
     /// `h[t] = a[t] · h[t+1] + b[t]` likewise.
-    ReverseBatchedRecurrence = "reverse-batched-recurrence": AsRecurrence, Each(Line::ColumnOfEach), All, reversed: true;
+    ReverseBatchedRecurrence = "reverse-batched-recurrence": AsRecurrence, Each(COLUMN_OF_EACH), All, reversed: true;
     /// Elements with a flag in front, in their order, and the others behind them from the last place on.
     Partition = "partition": Nothing, ToldBy(Telling::Flags), First(Kept::Flagged), reversed: false;
     /// The same, where most have a flag.
@@ -271,8 +272,8 @@ problems! {
 }
 
 impl ProblemKind {
-    /// Elements of a row or column where nobody says how many: as many as the smallest default comparison has, but of
-    /// several matrices.
+    /// Elements of a row or column where nobody says how many: as many as the smallest default comparison has, where there is one
+    /// matrix.
     pub const DEFAULT_LINE: u64 = 256;
     /// Elements of a run or of a segment between offsets, or of which one is kept, on average, where nobody says how many.
     pub const DEFAULT_RUN: u64 = 64;
@@ -291,7 +292,7 @@ impl ProblemKind {
     pub const fn line_elements(self, shape: Shape) -> Option<u64> {
         match self.row().line() {
             Some(Line::Row) => Some(shape.columns),
-            Some(Line::Column | Line::ColumnOfEach) => Some(shape.rows),
+            Some(Line::Column { .. }) => Some(shape.rows),
             None => None,
         }
     }
@@ -798,7 +799,7 @@ impl Workload {
     /// of a matrix.
     pub(crate) fn side_by_side(self, n: u64) -> u64 {
         match self.lines() {
-            Some((Line::Column | Line::ColumnOfEach, length)) => (n / length / self.matrices()).max(1),
+            Some((Line::Column { matrices }, length)) => (n / length / matrices).max(1),
             _ => 1,
         }
     }
@@ -812,7 +813,7 @@ impl Workload {
     pub fn shape(self, n: u64) -> Option<Shape> {
         self.lines().map(|(line, length)| match line {
             Line::Row => Shape { rows: n / length, columns: length },
-            Line::Column | Line::ColumnOfEach => Shape { rows: length, columns: n / length / self.matrices() },
+            Line::Column { matrices } => Shape { rows: length, columns: n / length / matrices },
         })
     }
 
@@ -840,8 +841,8 @@ impl Workload {
     pub(crate) fn resized(self, from: u64, to: u64) -> (Self, u64) {
         match self.lines() {
             Some((Line::Row, length)) => self.in_segments_of(length.min(to), to),
-            Some((Line::Column | Line::ColumnOfEach, _)) => {
-                let columns = self.side_by_side(from) * self.matrices();
+            Some((Line::Column { matrices }, _)) => {
+                let columns = self.side_by_side(from) * matrices;
                 let length = (to / columns).max(1);
                 self.in_segments_of(length, length * columns)
             }

@@ -57,7 +57,7 @@ impl Reference {
     pub(super) fn of(workload: Workload, arrays: [&[u8]; 2], order: Order<'_>, is_whole: bool) -> Self {
         // Columns are scanned as the rows of the transposed matrix: each core has its own, and all of each is one behind the
         // other in memory.
-        let (matrices, columns) = order.matrices();
+        let (matrices, columns) = (order.matrices(), order.side_by_side());
         let rows = order.elements().checked_div(matrices * columns).unwrap_or(0);
         let arrays = arrays.map(|array| transposed(array, (matrices, rows), workload.input().bytes()));
         let arrays = arrays.each_ref().map(|array| &**array);

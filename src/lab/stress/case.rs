@@ -233,7 +233,7 @@ impl Case {
             2 => (tiles - 1) * tile + 1,
             _ => (tiles - 1) * tile + 1 + draw.below(tile - 1),
         };
-        // Of all matrices together.
+        // Of each matrix, so that all together have about as many as one would.
         let rows = n.div_ceil(workload.matrices());
         let (workload, n) = match () {
             // Look-backs of several windows down more columns than a warp has lanes.
