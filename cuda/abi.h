@@ -40,8 +40,8 @@ enum { LOOKBACK_VECTOR_BYTES = 16 };
 enum { LOOKBACK_SECTOR_BYTES = 32, LOOKBACK_CACHE_LINE_BYTES = 128 };
 // Bits of no element before the bits that say where segments begin: a line of 16 bytes.
 enum { LOOKBACK_LEADING_BITS = 128 };
-// Arrays that a problem which a user has defined loads, and those that it stores. Bytes of its state.
-enum { LOOKBACK_MAXIMUM_ARRAYS = 5, LOOKBACK_MAXIMUM_STATE_BYTES = 32 };
+// Arrays that a problem which a user has defined loads, and those that it stores. Bytes of its state, and of all its parameters.
+enum { LOOKBACK_MAXIMUM_ARRAYS = 5, LOOKBACK_MAXIMUM_STATE_BYTES = 32, LOOKBACK_PARAMETER_BYTES = 64 };
 // Ranks that tiles are dealt to in turn.
 enum { LOOKBACK_MAXIMUM_DEALT_RANKS = 64 };
 // Bits of a digit of a radix sort, and the values that it has.
@@ -264,6 +264,7 @@ struct lookback_launch {
   lookback_u64 places;           // that the outputs of a scatter have
   struct lookback_deal deal;     // of a scan whose tiles several ranks share
   struct lookback_strides strides;
+  lookback_u64 parameters[LOOKBACK_PARAMETER_BYTES / 8];  // that the text of a definition is given (`problem/parameters.cuh`)
 };
 
 // What a stress build of the kernels is told and reports, one in each of its modules.

@@ -41,6 +41,7 @@ pub const LOOKBACK_LEADING_BITS: _bindgen_ty_12 = 128;
 pub type _bindgen_ty_12 = ::std::os::raw::c_uint;
 pub const LOOKBACK_MAXIMUM_ARRAYS: _bindgen_ty_13 = 5;
 pub const LOOKBACK_MAXIMUM_STATE_BYTES: _bindgen_ty_13 = 32;
+pub const LOOKBACK_PARAMETER_BYTES: _bindgen_ty_13 = 64;
 pub type _bindgen_ty_13 = ::std::os::raw::c_uint;
 pub const LOOKBACK_MAXIMUM_DEALT_RANKS: _bindgen_ty_14 = 64;
 pub type _bindgen_ty_14 = ::std::os::raw::c_uint;
@@ -363,10 +364,11 @@ pub struct lookback_launch {
     pub places: lookback_u64,
     pub deal: lookback_deal,
     pub strides: lookback_strides,
+    pub parameters: [lookback_u64; 8usize],
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 488usize];
+    ["Size of lookback_launch"][::std::mem::size_of::<lookback_launch>() - 552usize];
     ["Alignment of lookback_launch"][::std::mem::align_of::<lookback_launch>() - 8usize];
     ["Offset of field: lookback_launch::trace"][::std::mem::offset_of!(lookback_launch, trace) - 0usize];
     ["Offset of field: lookback_launch::input"][::std::mem::offset_of!(lookback_launch, input) - 16usize];
@@ -403,6 +405,7 @@ const _: () = {
     ["Offset of field: lookback_launch::places"][::std::mem::offset_of!(lookback_launch, places) - 360usize];
     ["Offset of field: lookback_launch::deal"][::std::mem::offset_of!(lookback_launch, deal) - 368usize];
     ["Offset of field: lookback_launch::strides"][::std::mem::offset_of!(lookback_launch, strides) - 392usize];
+    ["Offset of field: lookback_launch::parameters"][::std::mem::offset_of!(lookback_launch, parameters) - 488usize];
 };
 impl Default for lookback_launch {
     fn default() -> Self {

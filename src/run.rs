@@ -238,6 +238,13 @@ impl<'a, M: Memory> Run<'a, M> {
         self
     }
 
+    /// The next of what the definition has beside arrays ([`Definition::parameter`](crate::element::Definition::parameter)). Another value
+    /// is the same kernel.
+    pub fn parameter<T: ArrayElement>(mut self, value: T) -> Self {
+        self.call.parameter(T::CUDA_TYPE, bytemuck::bytes_of(&value));
+        self
+    }
+
     /// Begins at the last element and ends at the first.
     pub fn reversed(mut self) -> Self {
         self.call.reverse();

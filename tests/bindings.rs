@@ -105,6 +105,7 @@ fn checked_in_bindings_of_the_cpu_device_are_those_of_its_header() {
         ("pub block_index: lookback_u64", "pub block_index: Cell<lookback_u64>"),
         ("pub waiting_tile: lookback_u64", "pub waiting_tile: Cell<lookback_u64>"),
         ("pub missing_tile: lookback_u64", "pub missing_tile: Cell<lookback_u64>"),
+        ("pub parameters: *const lookback_u64", "pub parameters: Cell<*const lookback_u64>"),
         ("pub parity: lookback_u32", "pub parity: Cell<lookback_u32>"),
         ("pub ballots: [lookback_u32; 2usize]", "pub ballots: [Cell<lookback_u32>; 2]"),
         (

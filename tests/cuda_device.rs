@@ -853,6 +853,52 @@ fn defined_scans_of_states_of_any_size_are_right() {
     }
 }
 
+/// What a run gives beside arrays is read from the launch: of every size, and in a captured graph as it was captured.
+#[test]
+fn what_a_run_is_given_beside_arrays_is_what_its_text_has() {
+    const N: usize = 100_000;
+    let _turn = turn();
+    let Some((scanner, context, stream)) = scanner("what_a_run_is_given_beside_arrays") else { return };
+    // SAFETY: one stream for all arrays, which is waited for before they go.
+    unsafe { context.disable_event_tracking() };
+    let x: Vec<u32> = (0..N as u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
+    let (on_gpu, mut kept) = (stream.clone_htod(&x).expect("memory"), stream.alloc_zeros::<u32>(N).expect("memory"));
+    let mut number = stream.alloc_zeros::<u64>(1).expect("memory");
+    let below = Definition::select::<u32>("return x < limit;").parameter::<u32>("limit").define().expect("a filter");
+    let limits = [0, 1 << 10, 1 << 31, u32::MAX];
+    let mut select = |limit: u32| {
+        let run = scanner.run(&stream, below).parameter(limit).input(&on_gpu).output(&mut kept);
+        run.count_into(&mut number).compact().expect("it is launched");
+    };
+    select(1);
+    let graphs = limits.map(|limit| captured(&stream, || select(limit)));
+    for (limit, graph) in limits.iter().zip(&graphs).chain(limits.iter().zip(&graphs).rev()) {
+        graph.launch().expect("replay");
+        let expected: Vec<u32> = x.iter().copied().filter(|x| x < limit).collect();
+        assert_eq!(stream.clone_dtoh(&number).expect("memory"), [expected.len() as u64], "below {limit}");
+        assert!(stream.clone_dtoh(&kept).expect("memory")[..expected.len()] == expected, "below {limit}");
+    }
+
+    let sums =
+        Definition::new::<u64>("sums of terms", "u64").identity("0").combine("return left + right;").commutative();
+    let sums =
+        sums.parameter::<u8>("small").parameter::<u64>("factor").parameter::<i16>("half").parameter::<f32>("float_");
+    let sums = sums.input::<u32>("x").load("return x * factor + small;").output::<u64>("y");
+    let sums =
+        sums.store("y = state + static_cast<u64>(static_cast<long long>(half) + static_cast<long long>(float_));");
+    let sums = sums.define().expect("a definition");
+    let mut y = stream.alloc_zeros::<u64>(N).expect("memory");
+    for (small, factor, half, float) in [(200_u8, 3_u64 << 40, -7_i16, 1e6_f32), (0, u64::MAX, i16::MAX, -1.0)] {
+        let run = scanner.run(&stream, sums).parameter(small).parameter(factor).parameter(half).parameter(float);
+        run.input(&on_gpu).output(&mut y).inclusive().expect("it is launched");
+        let mut sum = 0_u64;
+        for (i, (&x, y)) in x.iter().zip(stream.clone_dtoh(&y).expect("memory")).enumerate() {
+            sum = sum.wrapping_add(u64::from(x).wrapping_mul(factor)).wrapping_add(u64::from(small));
+            assert_eq!(y, sum.wrapping_add((i64::from(half) + float as i64) as u64), "at {i}");
+        }
+    }
+}
+
 /// Borders of segments of 0 to `longest` elements, from 0 to n.
 fn borders(n: usize, longest: usize, seed: u32) -> Vec<u32> {
     let mut borders = vec![0_u32];

@@ -13,6 +13,8 @@ mod histogram;
 mod index_order;
 #[path = "defined/moved.rs"]
 mod moved;
+#[path = "defined/parameters.rs"]
+mod parameters;
 #[path = "defined/reproducible.rs"]
 mod reproducible;
 #[path = "defined/sorted.rs"]

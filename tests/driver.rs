@@ -1006,6 +1006,34 @@ fn a_compaction_is_told_where_its_count_goes_and_of_nothing_counts_none() {
 }
 
 #[test]
+fn parameters_lie_in_the_launch_and_another_value_is_the_same_kernel() {
+    let Some(mut bench) = bench("parameters_lie_in_the_launch", Architecture::HOPPER) else { return };
+    bench.choose(Strategy::Lookahead, SMALL);
+    let stream = Arc::clone(&bench.stream);
+    let between = Definition::select::<f32>("return low < x && x < high + i * step;");
+    let between = between.parameter::<u8>("low").parameter::<f64>("step").parameter::<f32>("high").define();
+    let between = between.expect("a definition");
+    let (x, mut kept) = (zeros::<f32>(&stream, 1000), zeros::<f32>(&stream, 1000));
+    bench.driver.launches();
+    for (low, step, high) in [(1_u8, 0.25_f64, 8.0_f32), (7, -1.5, 3.0)] {
+        let run = bench.scanner().run(&stream, between).parameter(low).parameter(step).parameter(high);
+        run.input(&x).output(&mut kept).compact().expect("it is launched");
+    }
+    let records = bench.driver.launches();
+    let [first, second] = &records[..] else { panic!("{} launches", records.len()) };
+    let given = |low: u64, step: f64, high: f32| [low, step.to_bits(), u64::from(high.to_bits()), 0, 0, 0, 0, 0];
+    assert_eq!(first.launch.parameters, given(1, 0.25, 8.0));
+    assert_eq!(second.launch.parameters, given(7, -1.5, 3.0));
+    assert_eq!(first.image, second.image);
+
+    let run = bench.scanner().run(&stream, between).parameter(1_u8).parameter(0.5_f64).input(&x).output(&mut kept);
+    let refused = run.compact().expect_err("a parameter is missing").to_string();
+    assert!(refused.contains("has 3 parameters and is given 2"), "{refused}");
+    assert_eq!(bench.driver.launches().len(), 0);
+    bench.assert_nothing_wrong();
+}
+
+#[test]
 fn a_scan_down_columns_is_told_its_axis() {
     let Some(mut bench) = bench("a_scan_down_columns_is_told_its_axis", Architecture::HOPPER) else { return };
     let config = ScanConfig { vt: 8, block_threads: 128, ..ScanConfig::default() };

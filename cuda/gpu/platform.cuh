@@ -421,6 +421,15 @@ DEVICE void count_operator() {}
 DEVICE void count_operators(u32) {}
 DEVICE void count_lookback(u32, u64) {}
 
+// A word of the launch's parameters (`problem/parameters.cuh`). By the name of the kernel's own, because the text of a definition stands
+// where no launch is at hand.
+template <u32 at>
+DEVICE u32 parameter_word() {
+  u32 word;
+  asm("ld.param.u32 %0, [lookback_entry_param_0+%1];" : "=r"(word) : "n"(__builtin_offsetof(lookback_launch, parameters) + at));
+  return word;
+}
+
 // Bit tricks that both platforms spell differently. `mask` is not 0.
 DEVICE u32 lowest_set_bit(u32 mask) { return __ffs(static_cast<int>(mask)) - 1; }
 

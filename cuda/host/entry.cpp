@@ -15,6 +15,7 @@ constexpr bool kernel_allows_next_launch = false;
 extern "C" [[gnu::visibility("default")]] void lookback_entry(const lookback_config* config, const lookback_launch* launch) {
   using lookback::runtime_config;
   const runtime_config values(*config);
+  lookback::host::current()->parameters = launch->parameters;
   lookback::enter<kernel_allows_next_launch>([=] {
     lookback::with_count<LOOKBACK_PROBLEM>(values, *launch, [=](const lookback_launch& counted) {
       lookback::scan::LOOKBACK_KERNEL<LOOKBACK_PROBLEM, runtime_config>(values, counted);

@@ -154,6 +154,7 @@ struct lookback_thread {
   // What the thread waits for, if it said so: read where progress is lost.
   lookback_u64 waiting_tile;
   lookback_u64 missing_tile;
+  const lookback_u64* parameters;  // of the launch, for the text of a definition
 };
 
 // A kernel as the executor starts it, once for every CUDA thread.

@@ -317,6 +317,11 @@ struct waiting {
   }
 };
 
+template <u32 at>
+DEVICE u32 parameter_word() {
+  return reinterpret_cast<const u32*>(host::current()->parameters)[at / sizeof(u32)];
+}
+
 DEVICE void allow_next_launch(call_site where = {}) {
   lookback_thread* thread = host::current();
   thread->executor->allow_next_launch(thread, where.file, where.line);

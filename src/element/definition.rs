@@ -216,6 +216,17 @@ pub struct Definition {
     kind: Kind,
     /// Where those that are not kept go, if they have arrays of their own.
     apart: Vec<Array>,
+    /// What each run gives beside arrays: one element each.
+    parameters: Vec<Array>,
+}
+
+/// Where each of them begins among the bytes of all: at a multiple of its own, and of a word.
+fn places_of(parameters: &[Array]) -> impl Iterator<Item = usize> {
+    parameters.iter().scan(0_usize, |end, Array { element: CudaType { bytes, .. }, .. }| {
+        let place = end.next_multiple_of((*bytes).max(size_of::<u32>()));
+        *end = place + bytes;
+        Some(place)
+    })
 }
 
 /// A definition that no kernel can be made of.
@@ -223,7 +234,8 @@ pub struct Definition {
 pub enum DefinitionError {
     /// What is to be a name in CUDA C++ is none, or stands for two things.
     #[error(
-        "the definition of '{definition}' calls an array '{name}': give each array a name of letters, digits and '_' of its own"
+        "the definition of '{definition}' calls an array or a parameter '{name}': give each a name of letters, digits and '_' of \
+         its own"
     )]
     Name {
         /// The definition.
@@ -284,6 +296,7 @@ const MIXED: &str = "is two things at once: a scan has a state, `load` and `stor
 /// Arrays of one side: one less of the inputs is the user's, for the one that tells where segments begin.
 const MOST_ARRAYS: usize = abi::LOOKBACK_MAXIMUM_ARRAYS as usize;
 const MOST_STATE_BYTES: usize = abi::LOOKBACK_MAXIMUM_STATE_BYTES as usize;
+const MOST_PARAMETER_BYTES: usize = abi::LOOKBACK_PARAMETER_BYTES as usize;
 
 impl Definition {
     /// A scan of states of the Rust type `State`, which is called `cuda_type` in CUDA C++ and has the same layout there.
@@ -304,6 +317,7 @@ impl Definition {
             store: String::new(),
             kind: Kind::Placed,
             apart: Vec::new(),
+            parameters: Vec::new(),
         }
     }
 
@@ -472,6 +486,7 @@ impl Definition {
             store: format!("y = static_cast<{}>(state);", output.cuda_type()),
             kind: Kind::Placed,
             apart: Vec::new(),
+            parameters: Vec::new(),
         }
     }
 
@@ -656,6 +671,35 @@ impl Definition {
         self
     }
 
+    /// What each run gives beside arrays, a number or whatever an array may hold, under a name that `load`, `store`, `keep` and the
+    /// other texts that are run for elements have for it; the identity and the combination of states have it not. A kernel is
+    /// compiled once, whatever is given: [`parameter`](crate::run::Run::parameter). All of them together have up to 64 bytes, each at a
+    /// multiple of its own.
+    ///
+    /// ```
+    /// use lookback::element::Definition;
+    ///
+    /// let below = Definition::filter("below")
+    ///     .parameter::<f32>("limit")
+    ///     .input::<f32>("x")
+    ///     .keep("return x < limit;")
+    ///     .output::<f32>("kept")
+    ///     .store("kept = x;")
+    ///     .define()?;
+    /// # Ok::<(), lookback::element::DefinitionError>(())
+    /// ```
+    #[must_use]
+    pub fn parameter<T: ArrayElement>(self, name: &str) -> Self {
+        self.parameter_of(name, CudaType::of::<T>())
+    }
+
+    /// The same of a type that is chosen at run time.
+    #[must_use]
+    pub(super) fn parameter_of(mut self, name: &str, element: impl Into<CudaType>) -> Self {
+        self.parameters.push(Array::of(name, element));
+        self
+    }
+
     fn check(&self) -> Result<(), DefinitionError> {
         if !matches!(self.kind, Kind::Selection(_)) && self.inputs.iter().any(|array| array.is_in_runs) {
             return self.refused(
@@ -745,7 +789,8 @@ impl Definition {
         let elements = |arrays: &[Array]| arrays.iter().map(|array| array.element.clone()).collect::<Vec<_>>();
         let is_plain = self.inputs.first().is_some_and(|keys| keys.element == CudaType::from(*key))
             && elements(&self.inputs) == elements(&self.outputs)
-            && [&self.store, &self.declarations].iter().all(|text| text.is_empty());
+            && [&self.store, &self.declarations].iter().all(|text| text.is_empty())
+            && self.parameters.is_empty();
         if !is_plain {
             return self.refused(MIXED);
         }
@@ -782,16 +827,25 @@ impl Definition {
             self.inputs.iter().filter(|array| array.is_in_runs).flat_map(|array| told(&array.name)).collect();
         let mut names: HashSet<_> = self.kind.told_names().iter().copied().collect();
         names.extend(told.iter().map(String::as_str));
-        for Array { name, element, .. } in self.inputs.iter().chain(&self.outputs) {
+        for Array { name, element, .. } in self.named() {
             let is_word = name.chars().all(|character| character.is_ascii_alphanumeric() || character == '_');
             if !is_word || name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) || !names.insert(name) {
                 return Err(DefinitionError::Name { definition: definition(), name: name.clone() });
             }
             if !matches!(element.bytes, 1 | 2 | 4 | 8 | 16) {
-                let possible = "elements of an array have 1, 2, 4, 8 or 16: take an array for each part";
-                let (what, bytes) = (format!("elements '{name}'"), element.bytes);
+                let possible = "elements and parameters have 1, 2, 4, 8 or 16: take one for each part";
+                let (what, bytes) = (format!("'{name}'"), element.bytes);
                 return Err(DefinitionError::Bytes { definition: definition(), what, bytes, possible });
             }
+        }
+        let end = places_of(&self.parameters)
+            .zip(&self.parameters)
+            .last()
+            .map_or(0, |(place, last)| place + last.element.bytes);
+        if end > MOST_PARAMETER_BYTES {
+            let possible = "all of them together have up to 64: read what is more from an array";
+            let (what, bytes) = (String::from("parameters"), end);
+            return Err(DefinitionError::Bytes { definition: definition(), what, bytes, possible });
         }
         if !(1..=MOST_STATE_BYTES).contains(&self.state.bytes) {
             let possible = "a state has 1 to 32";
@@ -810,6 +864,11 @@ impl Definition {
     /// rank and its state is no more than a count.
     fn beside_inputs(&self, is_total: bool) -> &[Array] {
         if is_total || self.is_told_by_bits() { &[] } else { &self.outputs }
+    }
+
+    /// What the text has under names.
+    fn named(&self) -> impl Iterator<Item = &Array> {
+        self.inputs.iter().chain(&self.outputs).chain(&self.parameters)
     }
 
     /// The arrays that are stored.

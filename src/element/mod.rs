@@ -97,6 +97,12 @@ macro_rules! define_element_types {
                 matches!(self, $(Self::$integer)|*)
             }
 
+            /// Whether the highest bit of a number is a sign, and not the upper half of its range.
+            #[cfg(feature = "lab")]
+            pub(crate) const fn has_sign(self) -> bool {
+                self.is_signed() || self.is_float()
+            }
+
             /// Whether the type is an integer type with a sign.
             #[allow(unused_comparisons)] // of unsigned types
             pub const fn is_signed(self) -> bool {

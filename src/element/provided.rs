@@ -98,21 +98,18 @@ impl Definition {
             .store("kept = x;")
     }
 
-    /// What the laboratory selects: numbers below the middle of their type's range, which is 0 but for unsigned ones. Its name is
-    /// that of every selection, whose tiles are the same.
+    /// What the laboratory selects: numbers below one that is given, the middle of their type's range. Its name is that of every
+    /// selection, whose tiles are the same.
     ///
     /// # Errors
     /// When it is not a type of numbers.
     #[cfg(feature = "lab")]
     pub(crate) fn below_middle(element: ElementType) -> Result<Self, NoSuchProblem> {
-        let number = number(element)?.scanned_in().cuda_type();
-        let middle = match element.is_signed() || element.is_float() {
-            true => String::from("0"),
-            false => format!("static_cast<{number}>(1) << {}", 8 * element.bytes() - 1),
-        };
+        let number = number(element)?.scanned_in();
         Ok(Self::filter(format!("selection of {}", own_name(element.cuda_type())))
+            .parameter_of("middle", number)
             .input_of("x", element)
-            .keep(&format!("return static_cast<{number}>(x) < ({middle});"))
+            .keep(&format!("return static_cast<{}>(x) < middle;", number.cuda_type()))
             .output_of("kept", element)
             .store("kept = x;"))
     }

@@ -901,7 +901,14 @@ impl Workload {
         };
         let outputs = self.outputs(n).enumerate().map(lent).collect();
         let defined = self.problem(n).defined().filter(|_| n > 0);
-        defined.map(|defined| Call::over(defined, self.line_elements().unwrap_or(0), inputs, outputs))
+        let mut call = Call::over(defined?, self.line_elements().unwrap_or(0), inputs, outputs);
+        // Of what has one it is the middle of its type's range, which is 0 but for unsigned numbers.
+        for (_, (cuda_type, bytes), _) in defined?.parameters() {
+            let mut middle = vec![0; bytes];
+            middle[bytes - 1] = if self.input.has_sign() { 0 } else { 0x80 };
+            call.parameter(cuda_type, &middle);
+        }
+        Some(call)
     }
 
     /// What is planned for that run, by the strategy and in the configuration of a request of as many elements, and what its

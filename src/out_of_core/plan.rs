@@ -152,6 +152,11 @@ impl ChunkPlan {
         if defined.is_reversed() || defined.has_segments() {
             return refused("it is reversed or in segments");
         }
+        if defined.parameters().len() > 0 {
+            return refused(
+                "it has parameters, for which there is no place beside a host's arrays: write their values into its text",
+            );
+        }
         if limits.chunk_elements == Some(0) {
             return Err(PlanError::NoElements);
         }
@@ -397,9 +402,14 @@ mod tests {
         let plan = |defined, mode| ChunkPlan::new(defined, mode, 100, &Limits::default(), 1, 0);
         let sum = sums(ElementType::U32, ElementType::U32);
         let selection = Definition::select::<u32>("return x > 7;").define().expect("a selection");
-        for (defined, mode) in
-            [(sum.reversed(true), Mode::Inclusive), (selection, Mode::Inclusive), (sum, Mode::InclusiveMinusInput)]
-        {
+        let shifted = Definition::of_numbers(Operator::Sum, ElementType::U32, ElementType::U32).expect("a sum");
+        let shifted = shifted.parameter::<u32>("shift").define().expect("it has a parameter");
+        for (defined, mode) in [
+            (sum.reversed(true), Mode::Inclusive),
+            (selection, Mode::Inclusive),
+            (sum, Mode::InclusiveMinusInput),
+            (shifted, Mode::Inclusive),
+        ] {
             assert!(matches!(plan(defined, mode), Err(PlanError::NotInChunks { .. })), "{defined} {mode}");
         }
         assert!(plan(sum, Mode::Exclusive).is_ok());

@@ -1,7 +1,7 @@
 //! One run of a scan that a user has defined: its arrays by address, wherever they lie, checked before anything is launched.
 
 use super::call_error::CallError;
-use super::launch::{Addresses, Arrays, Strides, WholeNumbers};
+use super::launch::{Addresses, Arrays, Parameters, Strides, WholeNumbers};
 use super::plan::ScanRequest;
 use super::tuning::Resolved;
 use super::{Choices, Mode, ScanConfig, Strategy};
@@ -122,6 +122,8 @@ pub(crate) struct Call {
     /// Whether an input and an output are the arrays that were named last.
     named_last: [bool; 2],
     is_stride_of_nothing: bool,
+    /// Types and bytes of what is given beside arrays.
+    parameters: Vec<(&'static str, Vec<u8>)>,
 }
 
 /// A run that may be launched.
@@ -160,6 +162,7 @@ impl Call {
             unfit_key: None,
             named_last: [false; 2],
             is_stride_of_nothing: false,
+            parameters: Vec::new(),
         }
     }
 
@@ -290,6 +293,11 @@ impl Call {
         self.telling = array;
     }
 
+    /// The next of what is given beside arrays.
+    pub fn parameter(&mut self, cuda_type: &'static str, bytes: &[u8]) {
+        self.parameters.push((cuda_type, bytes.to_vec()));
+    }
+
     pub fn initial<T: Pod>(&mut self, state: &T) {
         self.initial = Some(bytemuck::bytes_of(state).to_vec());
     }
@@ -316,6 +324,7 @@ impl Call {
         self.check_arrays(&inputs, &outputs, n, mode)?;
         self.check_states(n)?;
         self.check_numbers(n)?;
+        let parameters = self.laid_out()?;
         let in_place = self.check_overlaps(&inputs, &outputs)?;
         let is_total = self.verb == Verb::Total;
         // Ranks without elements meet the others all the same.
@@ -390,6 +399,7 @@ impl Call {
             kept: whole_numbers(self.kept),
             is_reversed: self.defined.is_reversed(),
             places,
+            parameters,
             strides: row_elements.map_or_else(Strides::default, |row_elements| {
                 let strides = |arrays: &[Named]| {
                     let mut strides = [0; abi::LOOKBACK_MAXIMUM_ARRAYS as usize];
@@ -402,6 +412,26 @@ impl Call {
             }),
         };
         Ok(Some(Prepared { request, arrays }))
+    }
+
+    /// What is given beside arrays, as the kernels find it.
+    fn laid_out(&self) -> Result<Parameters, CallError> {
+        let (asked, given) = (self.defined.parameters(), self.parameters.len());
+        if asked.len() != given {
+            let (defined, names) = (asked.len(), asked.map(|(name, ..)| name).collect::<Vec<_>>().join(", "));
+            return Err(CallError::Parameters { scan: self.scan(), defined, given, names });
+        }
+        let mut laid_out = Parameters::default();
+        let all: &mut [u8] = bytemuck::bytes_of_mut(&mut laid_out);
+        for ((name, (asked, bytes), place), (given, value)) in asked.zip(&self.parameters) {
+            if (asked, bytes) != (*given, value.len()) {
+                let [defined, given] = [(asked, bytes), (*given, value.len())]
+                    .map(|(name, bytes)| format!("'{}' of {bytes} bytes", own_name(name)));
+                return Err(CallError::ParameterType { scan: self.scan(), parameter: name.to_owned(), defined, given });
+            }
+            all[place..][..bytes].copy_from_slice(value);
+        }
+        Ok(laid_out)
     }
 
     /// Segments, or items, between the offsets.

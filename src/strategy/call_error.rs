@@ -31,6 +31,30 @@ pub enum CallError {
         /// Likewise as given.
         given: String,
     },
+    /// More or fewer parameters than are defined.
+    #[error("{scan} has {defined} parameters and is given {given}: call `parameter` once for each of these: {names}")]
+    Parameters {
+        /// The scan.
+        scan: String,
+        /// As many are defined.
+        defined: usize,
+        /// As many are given.
+        given: usize,
+        /// The defined ones, in order.
+        names: String,
+    },
+    /// A parameter of another type.
+    #[error("{scan}: the parameter '{parameter}' is {defined}, and it is given {given}")]
+    ParameterType {
+        /// The scan.
+        scan: String,
+        /// The parameter.
+        parameter: String,
+        /// As defined, by its name in CUDA C++ and its bytes.
+        defined: String,
+        /// Likewise as given.
+        given: String,
+    },
     /// Arrays of several lengths.
     #[error("{scan}: the array '{array}' has {elements} elements, for {n}; {expected}")]
     Length {

@@ -65,7 +65,12 @@ pub struct Arrays {
     pub places: u64,
     /// How rows lie that do not lie one behind the other.
     pub strides: Strides,
+    /// What is given beside arrays.
+    pub parameters: Parameters,
 }
+
+/// Bytes of what a definition is given beside arrays, as its text finds them.
+pub(crate) type Parameters = [u64; abi::LOOKBACK_PARAMETER_BYTES as usize / 8];
 
 /// How the rows of arrays lie, if not one behind the other. Rows are the elements that do, whichever way they are scanned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -182,7 +187,8 @@ impl Step {
     /// The arguments that tell of the user's arrays.
     fn arrays(&self, addresses: &Addresses) -> abi::lookback_launch {
         let Some(defined) = self.problem.defined() else { return abi::lookback_launch::default() };
-        let Arrays { inputs, outputs, columns, initial, initial_state, final_state, strides, .. } = addresses.arrays;
+        let Arrays { inputs, outputs, columns, initial, initial_state, final_state, strides, parameters, .. } =
+            addresses.arrays;
         let at = |place, own| match place {
             Place::Scratch(offset) => scratch_arrays(addresses.scratch + offset, self.n, defined),
             Place::Output => outputs,
@@ -199,6 +205,7 @@ impl Step {
             columns,
             columns_inverse: inverse(columns),
             strides: strides.to_abi(),
+            parameters,
             initial_state: pointer(initial_state),
             final_state: pointer(final_state),
             has_initial: u32::from(initial.is_some()),

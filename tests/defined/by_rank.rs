@@ -109,7 +109,7 @@ fn assert_stored<T: Pod + PartialEq + std::fmt::Debug>(stored: &[T], shift: usiz
     assert!(front.iter().chain(behind).all(|&element| element == filling), "nothing beside what is kept is written");
 }
 
-fn definition(definition: Definition) -> Defined {
+pub fn definition(definition: Definition) -> Defined {
     definition.define().expect("a definition")
 }
 

@@ -287,6 +287,16 @@ fn select<S: AnyScanner>(scanner: &mut S) -> Outcome {
     expect(&scanner.read(&kept)?, &[4, 6, 8, 0, 0, 0])
 }
 
+/// By one kernel, whatever the limit.
+fn select_below<S: AnyScanner>(scanner: &mut S) -> Outcome {
+    let below = Definition::select::<f32>("return x < limit;").parameter::<f32>("limit").define()?;
+    let x = scanner.array(&[3.0_f32, 1.0, 4.0, 1.5])?;
+    let (mut kept, mut number) = (scanner.zeros::<f32>(4)?, scanner.zeros::<u64>(1)?);
+    scanner.run(below).parameter(2.0_f32).input(&x).output(&mut kept).count_into(&mut number).compact()?;
+    expect(&scanner.read(&kept)?[..2], &[1.0, 1.5])?;
+    expect(&scanner.read(&number)?, &[2])
+}
+
 fn select_flagged<S: AnyScanner>(scanner: &mut S) -> Outcome {
     let flagged = Definition::select_flagged::<u32>().define()?;
     let (x, flags) = (scanner.array(&[3_u32, 4, 1, 6])?, scanner.array(&[1_u8, 0, 0, 1])?);
@@ -452,6 +462,7 @@ calls![
     recurrence_of_batch_time_channel,
     reverse_recurrence_of_batch_time_channel,
     select,
+    select_below,
     select_flagged,
     partition,
     nonzero,

@@ -345,10 +345,11 @@ pub struct lookback_thread {
     pub mutant: lookback_u32,
     pub waiting_tile: Cell<lookback_u64>,
     pub missing_tile: Cell<lookback_u64>,
+    pub parameters: Cell<*const lookback_u64>,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of lookback_thread"][::std::mem::size_of::<lookback_thread>() - 96usize];
+    ["Size of lookback_thread"][::std::mem::size_of::<lookback_thread>() - 104usize];
     ["Alignment of lookback_thread"][::std::mem::align_of::<lookback_thread>() - 8usize];
     ["Offset of field: lookback_thread::warp"][::std::mem::offset_of!(lookback_thread, warp) - 0usize];
     ["Offset of field: lookback_thread::counters"][::std::mem::offset_of!(lookback_thread, counters) - 8usize];
@@ -365,6 +366,7 @@ const _: () = {
     ["Offset of field: lookback_thread::mutant"][::std::mem::offset_of!(lookback_thread, mutant) - 76usize];
     ["Offset of field: lookback_thread::waiting_tile"][::std::mem::offset_of!(lookback_thread, waiting_tile) - 80usize];
     ["Offset of field: lookback_thread::missing_tile"][::std::mem::offset_of!(lookback_thread, missing_tile) - 88usize];
+    ["Offset of field: lookback_thread::parameters"][::std::mem::offset_of!(lookback_thread, parameters) - 96usize];
 };
 impl Default for lookback_thread {
     fn default() -> Self {

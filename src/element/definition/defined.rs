@@ -1,6 +1,8 @@
 //! Definitions that were checked and kept, and how they are scanned.
 
-use super::{Array, Combining, Definition, DefinitionError, Histogram, KeyBits, Kind, Others, Selection, Sorting};
+use super::{
+    Array, Combining, Definition, DefinitionError, Histogram, KeyBits, Kind, Others, Selection, Sorting, places_of,
+};
 use crate::abi;
 use crate::element::{Axis, ElementType};
 use std::collections::HashSet;
@@ -368,6 +370,13 @@ impl Defined {
         let definition = self.definition.0;
         let name = |array: &'static Array| array.name.as_str();
         [definition.inputs.iter().map(name).collect(), definition.stored().map(name).collect()]
+    }
+
+    /// What is given beside arrays: name, type in CUDA, bytes, and where they begin among those of all.
+    pub(crate) fn parameters(self) -> impl ExactSizeIterator<Item = (&'static str, (&'static str, usize), usize)> {
+        let parameters = &self.definition.0.parameters;
+        let places: Vec<_> = places_of(parameters).collect();
+        parameters.iter().zip(places).map(|(array, place)| (array.name.as_str(), array.element(), place))
     }
 
     /// Bytes of the user's state; of a filter those of the count.

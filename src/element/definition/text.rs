@@ -1,6 +1,6 @@
 //! What a definition becomes in CUDA C++: the struct `Own` of a file in `cuda/problem`, compiled in front of a kernel's entry point.
 
-use super::{Array, Binning, Combining, CudaType, Definition, Kind, Others, Selection};
+use super::{Array, Binning, Combining, CudaType, Definition, Kind, Others, Selection, places_of};
 use crate::element::ElementType;
 use std::fmt::Write as _;
 
@@ -59,6 +59,8 @@ fn elements(arrays: &[Array]) -> String {
     format!("elements<{}>", names.join(", "))
 }
 
+const PARAMETERS: &str = "#include \"problem/parameters.cuh\"\n";
+
 /// Where the user's text forgets to return something, this compiler would only warn.
 const WITHOUT_RETURN: &str = "#ifdef __CUDACC__\n#pragma nv_diag_error 940\n#endif\n";
 
@@ -94,7 +96,7 @@ impl Definition {
         };
         let state = if self.is_told_by_bits() { &CudaType::from(count) } else { &self.state };
         format!(
-            "#include \"problem/{file}.cuh\"\n{WITHOUT_RETURN}namespace own {{\n\
+            "#include \"problem/{file}.cuh\"\n{PARAMETERS}{WITHOUT_RETURN}namespace own {{\n\
              using namespace lookback;\n{}using state_type = {};\n{}{}{}{own}}}  // namespace own\n",
             lines_of("declarations", &title, &self.declarations),
             state.name,
@@ -121,7 +123,8 @@ impl Definition {
     /// Of a histogram.
     fn binned_text(&self, Binning { bin, histogram }: &Binning, title: &str) -> String {
         let (loaded, given) = (parameters(&self.inputs, ""), arguments(&self.inputs, "items"));
-        let function = format!("u32 user_bin([[maybe_unused]] u64 i{loaded}) {}", body_of("bin", title, bin));
+        let set = self.set_parameters();
+        let function = format!("u32 user_bin([[maybe_unused]] u64 i{loaded}{set}) {}", body_of("bin", title, bin));
         let own = format!(
             "  static constexpr u32 bins = {};\n  DEVICE static u32 bin([[maybe_unused]] u64 place, inputs items) {{ return \
              user_text::user_bin(place{given}); }}\n",
@@ -139,7 +142,9 @@ impl Definition {
     /// Of elements that say where they go.
     fn scattered_text(&self, place: &str, title: &str) -> String {
         let (loaded, given) = (parameters(&self.inputs, ""), arguments(&self.inputs, "items"));
-        let function = format!("u64 user_place([[maybe_unused]] u64 i{loaded}) {}", body_of("place", title, place));
+        let set = self.set_parameters();
+        let function =
+            format!("u64 user_place([[maybe_unused]] u64 i{loaded}{set}) {}", body_of("place", title, place));
         let own = format!(
             "  DEVICE static u64 place([[maybe_unused]] u64 index, inputs items) {{ return user_text::user_place(index{given}); }}\n"
         );
@@ -159,7 +164,7 @@ impl Definition {
         let (loaded, stored) = (parameters(&self.inputs, ""), parameters(&self.outputs, "&"));
         let (given, out) = (arguments(&self.inputs, "items"), arguments(&self.outputs, "result"));
         let body = body_of("storing", title, &self.store);
-        let function = format!("void user_store({numbers}{loaded}{stored}) {body}");
+        let function = format!("void user_store({numbers}{loaded}{stored}{}) {body}", self.set_parameters());
         let passed = told.replace("u64 ", "");
         let own = format!(
             "{own}  using outputs = {};\n  DEVICE static outputs store({told}, [[maybe_unused]] inputs items) {{\n    outputs \
@@ -171,14 +176,23 @@ impl Definition {
 
     /// Of what is no scan: the user's functions, and what `Own` has beside the inputs.
     fn unscanned_text(&self, file: &str, functions: &[String], own: &str, title: &str) -> String {
-        let sizes: String = self.inputs.iter().chain(&self.outputs).map(|array| array.check_of_size(title)).collect();
+        let sizes: String = self.named().map(|array| array.check_of_size(title)).collect();
         let functions: String = functions.iter().map(|function| format!("  DEVICE static {function}\n")).collect();
         format!(
-            "#include \"problem/{file}.cuh\"\n{WITHOUT_RETURN}namespace own {{\nusing namespace lookback;\n{}{sizes}struct \
+            "#include \"problem/{file}.cuh\"\n{PARAMETERS}{WITHOUT_RETURN}namespace own {{\nusing namespace lookback;\n{}{sizes}struct \
              user_text {{\n{functions}}};\nstruct text {{\n  using inputs = {};\n{own}}};\n}}  // namespace own\n",
             lines_of("declarations", title, &self.declarations),
             elements(&self.inputs),
         )
+    }
+
+    /// What the user's functions are given by themselves, behind what their callers give them.
+    fn set_parameters(&self) -> String {
+        let set = |(Array { name, element, .. }, place): (&Array, usize)| {
+            let own = &element.name;
+            format!(", [[maybe_unused]] const {own} {name} = ::lookback::parameter<{own}, {place}>()")
+        };
+        self.parameters.iter().zip(places_of(&self.parameters)).map(set).collect()
     }
 
     /// The operator.
@@ -205,17 +219,18 @@ impl Definition {
             text,
             "static_assert(alignof(state_type) <= 16, \"'state_type' of '{title}' is aligned to more than 16 bytes\");"
         );
-        text.extend(self.inputs.iter().chain(&self.outputs).map(|array| array.check_of_size(title)));
+        text.extend(self.named().map(|array| array.check_of_size(title)));
         text
     }
 
     /// The user's own functions, in a struct where no other names stand before those that he has declared.
     fn user_functions(&self, is_reversed: bool, title: &str) -> String {
         let (loaded, stored) = (parameters(&self.inputs, ""), parameters(&self.outputs, "&"));
+        let set = self.set_parameters();
         let mut text = String::from("struct user_text {\n");
         let mut function = |head: &str, parameters: &str, what: &str, body: &str| {
             let body = body_of(what, title, body);
-            let _ = writeln!(text, "  DEVICE static {head}([[maybe_unused]] u64 i{parameters}) {body}");
+            let _ = writeln!(text, "  DEVICE static {head}([[maybe_unused]] u64 i{parameters}{set}) {body}");
         };
         if !self.is_told_by_bits() {
             function("state_type user_load", &loaded, "loading", &self.load);

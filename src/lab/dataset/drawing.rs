@@ -1,6 +1,6 @@
 //! How arrays are drawn.
 
-use super::ranks::{has_sign, is_zero};
+use super::ranks::is_zero;
 use crate::element::{Distribution, ElementType, Operator};
 use crate::lab::workers;
 use crate::lab::workload::Share;
@@ -30,7 +30,7 @@ pub(super) fn put_below_middle(element: ElementType, flags: &[u8], array: &mut [
             }
         }
         let highest = &mut number[element.bytes() - 1];
-        *highest = *highest & 0x7f | if is_below == has_sign(element) { 0x80 } else { 0 };
+        *highest = *highest & 0x7f | if is_below == element.has_sign() { 0x80 } else { 0 };
     });
 }
 

@@ -381,7 +381,6 @@ fn borders(offsets: &[u8], element: ElementType, n: usize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::drawing::unit;
-    use super::ranks::has_sign;
     use super::*;
     use crate::lab::workers;
     use proptest::prelude::*;
@@ -637,7 +636,7 @@ mod tests {
         for &element in ElementType::NUMBERS {
             let bytes = element.bytes();
             let read = |array: &[u8]| -> Vec<f64> { array.chunks_exact(bytes).map(reader(element)).collect() };
-            let middle = if has_sign(element) { 0.0 } else { 2f64.powi(8 * bytes as i32 - 1) };
+            let middle = if element.has_sign() { 0.0 } else { 2f64.powi(8 * bytes as i32 - 1) };
             for run in [1, 2, 61, 100_000] {
                 // A run of 61 has from 1 to 121 elements: of 100 of them the average is within a fifth, almost surely.
                 let is_as_asked = |kept: usize| match run {

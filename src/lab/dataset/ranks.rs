@@ -60,7 +60,7 @@ pub(super) fn sorted(workload: Workload, bits: Bits, input: &[u8]) -> Vec<u64> {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);
         let number = u64::from_le_bytes(word);
-        let turned = match (element.is_float(), has_sign(element)) {
+        let turned = match (element.is_float(), element.has_sign()) {
             (true, _) if number & sign != 0 => u64::MAX >> (64 - width),
             (true, _) | (false, true) => sign,
             (false, false) => 0,
@@ -91,12 +91,7 @@ pub(super) fn sources(told: Telling, element: ElementType, telling: &[u8]) -> Ve
 /// Whether a drawn number is below the middle of its type's range: by its highest bit, as no NaN and no negative zero is drawn.
 fn is_below_middle(element: ElementType, bytes: &[u8]) -> bool {
     let is_high = bytes.last().is_some_and(|&byte| byte >= 0x80);
-    is_high == has_sign(element)
-}
-
-/// Whether the highest bit is a sign, and not the upper half of the range.
-pub(super) fn has_sign(element: ElementType) -> bool {
-    element.is_signed() || element.is_float()
+    is_high == element.has_sign()
 }
 
 pub(super) fn is_zero(element: ElementType, number: &[u8]) -> bool {
