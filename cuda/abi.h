@@ -264,7 +264,7 @@ struct lookback_launch {
   lookback_u64 places;           // that the outputs of a scatter have
   struct lookback_deal deal;     // of a scan whose tiles several ranks share
   struct lookback_strides strides;
-  lookback_u64 parameters[LOOKBACK_PARAMETER_BYTES / 8];  // that the text of a definition is given (`problem/parameters.cuh`)
+  lookback_u64 parameters[LOOKBACK_PARAMETER_BYTES / 8];  // that the text of a definition is given; the last (`parameter_word`)
 };
 
 // What a stress build of the kernels is told and reports, one in each of its modules.

@@ -421,12 +421,13 @@ DEVICE void count_operator() {}
 DEVICE void count_operators(u32) {}
 DEVICE void count_lookback(u32, u64) {}
 
-// A word of the launch's parameters (`problem/parameters.cuh`). By the name of the kernel's own, because the text of a definition stands
-// where no launch is at hand.
+// A word of the launch's parameters (`problem/parameters.cuh`), which are the last of it. By the name of the kernel's own parameter,
+// because the text of a definition stands where no launch is at hand.
 template <u32 at>
 DEVICE u32 parameter_word() {
+  constexpr u32 offset = sizeof(lookback_launch) - LOOKBACK_PARAMETER_BYTES + at;
   u32 word;
-  asm("ld.param.u32 %0, [lookback_entry_param_0+%1];" : "=r"(word) : "n"(__builtin_offsetof(lookback_launch, parameters) + at));
+  asm("ld.param.u32 %0, [lookback_entry_param_0+%1];" : "=r"(word) : "n"(offset));
   return word;
 }
 

@@ -276,7 +276,7 @@ pub(crate) fn ahead(problem: Problem, axis: Axis, n: u64, gpu: Architecture) -> 
     const LEAST_BYTES: u64 = 32 << 20;
     const LEAST_LENGTH: u64 = 128;
     // Of strips of half a warp, where a ring of three such tiles fits; of narrower ones, prefixes are what is waited for, and
-    // smaller tiles do.
+    // smaller tiles do, but of elements of 2 bytes, of which as many bytes have twice the columns.
     const THREAD_BYTES: u64 = 256;
     const RING_BYTES: u64 = 3 * THREAD_BYTES * MOST_THREADS as u64;
     let element_bytes = problem.access_bytes() as u64;
@@ -289,7 +289,7 @@ pub(crate) fn ahead(problem: Problem, axis: Axis, n: u64, gpu: Architecture) -> 
     }
     let small = suggested(Strategy::Lookahead, problem, axis, n);
     let Columns { strips, strip_lanes, .. } = Columns::staged(axis, problem, (small.vt, small.block_threads), n);
-    let is_large = strip_lanes >= WARP_LANES / 2 && gpu.shared_bytes() >= RING_BYTES;
+    let is_large = (strip_lanes >= WARP_LANES / 2 || element_bytes == 2) && gpu.shared_bytes() >= RING_BYTES;
     let config = if is_large { staged(problem, axis, n, THREAD_BYTES) } else { small };
     let columns = Columns::staged(axis, problem, (config.vt, config.block_threads), n);
     let narrowest = narrowest_bytes(problem);
