@@ -902,10 +902,10 @@ impl Workload {
         let outputs = self.outputs(n).enumerate().map(lent).collect();
         let defined = self.problem(n).defined().filter(|_| n > 0);
         let mut call = Call::over(defined?, self.line_elements().unwrap_or(0), inputs, outputs);
-        // Of what has one it is the middle of its type's range, which is 0 but for unsigned numbers.
+        // Of what has one it is the middle of its input's range, which is 0 but for unsigned numbers, as a number that may be wider.
         for (_, (cuda_type, bytes), _) in defined?.parameters() {
             let mut middle = vec![0; bytes];
-            middle[bytes - 1] = if self.input.has_sign() { 0 } else { 0x80 };
+            middle[self.input.bytes() - 1] = if self.input.has_sign() { 0 } else { 0x80 };
             call.parameter(cuda_type, &middle);
         }
         Some(call)
