@@ -623,8 +623,9 @@ fn many_kinds<S: AnyScanner>(scanner: &mut S) -> Result<(), S::Error> {
     let sum = define(Definition::of_numbers(Operator::Sum, ElementType::F32, ElementType::F32));
     scanner.run(sum).input(&a).output(&mut h).by_key(&keys).reversed().inclusive()?;
     let mut count = scanner.zeros::<u32>(1)?;
-    let large = Definition::select::<f32>("return x > 1;").define().expect("a definition");
-    scanner.run(large).input(&a).output(&mut h).count_into(&mut count).compact()?;
+    let large =
+        Definition::select::<f32>("return x > limit;").parameter::<f32>("limit").define().expect("a definition");
+    scanner.run(large).parameter(1.0_f32).input(&a).output(&mut h).count_into(&mut count).compact()?;
     scanner.run(sum).in_place(&mut h).count_from(&count).inclusive()?;
     let mut total = scanner.zeros::<f32>(1)?;
     scanner.run(sum).input(&h).total(&mut total)?;

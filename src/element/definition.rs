@@ -673,8 +673,8 @@ impl Definition {
 
     /// What each run gives beside arrays, a number or whatever an array may hold, under a name that `load`, `store`, `keep` and the
     /// other texts that are run for elements have for it; the identity and the combination of states have it not. A kernel is
-    /// compiled once, whatever is given: [`parameter`](crate::run::Run::parameter). All of them together have up to 64 bytes, each at a
-    /// multiple of its own.
+    /// compiled once, whatever is given: [`parameter`](crate::run::Run::parameter). Side by side they have up to 64 bytes, each at a
+    /// multiple of its own size and of 4.
     ///
     /// ```
     /// use lookback::element::Definition;
@@ -843,7 +843,7 @@ impl Definition {
             .last()
             .map_or(0, |(place, last)| place + last.element.bytes);
         if end > MOST_PARAMETER_BYTES {
-            let possible = "all of them together have up to 64: read what is more from an array";
+            let possible = "side by side, each at a multiple of its own size and of 4, they have up to 64: read more from an array";
             let (what, bytes) = (String::from("parameters"), end);
             return Err(DefinitionError::Bytes { definition: definition(), what, bytes, possible });
         }

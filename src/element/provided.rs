@@ -98,8 +98,8 @@ impl Definition {
             .store("kept = x;")
     }
 
-    /// What the laboratory selects: numbers below one that is given, the middle of their type's range. Its name is that of every
-    /// selection, whose tiles are the same.
+    /// What the laboratory selects: numbers below a parameter, the middle of their type's range. Its name is that of every selection,
+    /// whose tiles are the same.
     ///
     /// # Errors
     /// When it is not a type of numbers.

@@ -72,6 +72,12 @@ pub struct Arrays {
 /// Bytes of what a definition is given beside arrays, as its text finds them.
 pub(crate) type Parameters = [u64; abi::LOOKBACK_PARAMETER_BYTES as usize / 8];
 
+/// On a GPU their text counts from the launch's end.
+const _: () = {
+    let end = std::mem::offset_of!(abi::lookback_launch, parameters) + size_of::<Parameters>();
+    assert!(end == size_of::<abi::lookback_launch>());
+};
+
 /// How the rows of arrays lie, if not one behind the other. Rows are the elements that do, whichever way they are scanned.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Strides {

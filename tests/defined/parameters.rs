@@ -64,10 +64,11 @@ proptest! {
                 .commutative()
                 .parameter::<u8>("small")
                 .parameter::<i16>("half")
-                .parameter::<Terms>("t")
+                // As its type is called.
+                .parameter::<Terms>("terms")
                 .parameter::<f32>("word")
                 .input::<u32>("x")
-                .load("return x * t.factor + small + (t.addend + i) % t.modulus;")
+                .load("return x * terms.factor + small + (terms.addend + i) % terms.modulus;")
                 .output::<u64>("y")
                 .store("y = state + static_cast<u64>(static_cast<long long>(half)) + static_cast<u64>(static_cast<long long>(word));"),
         );
@@ -139,8 +140,10 @@ fn what_is_no_scan_has_parameters_too() {
 
 #[test]
 fn other_numbers_and_types_of_parameters_than_are_defined_are_refused() {
-    let between =
-        || Definition::select::<i32>("return low < x && x < high;").parameter::<i32>("low").parameter::<i32>("high");
+    fn select() -> Definition {
+        Definition::select::<i32>("return low < x && x < high;")
+    }
+    let between = || select().parameter::<i32>("low").parameter::<i32>("high");
     let defined = definition(between());
     let (x, mut kept) = (vec![1_i32; 10], vec![0_i32; 10]);
     let mut scanner = scanner(Strategy::Lookback, 4);
@@ -155,8 +158,20 @@ fn other_numbers_and_types_of_parameters_than_are_defined_are_refused() {
     let told = "selection of int: the parameter 'high' is 'int' of 4 bytes, and it is given 'float' of 4 bytes";
     assert_eq!(wrong.as_ref().unwrap_err().to_string(), told);
 
-    for name in ["x", "i", "low", "1st", ""] {
-        let refused = between().parameter::<u8>(name).define();
+    let names = |definition: fn() -> Definition, taken: &[&'static str]| {
+        taken.iter().map(move |&name| (definition(), name)).collect::<Vec<_>>()
+    };
+    let in_runs = || {
+        Definition::filter("runs").input_in_runs::<u32>("x").keep("return x_begins;").output::<u32>("y").store("y = x;")
+    };
+    let shared = || Definition::expansion("shared").input::<u8>("x").output::<u8>("y").store("y = x;");
+    let taken = [
+        names(select, &["x", "kept", "i", "low", "1st", ""]),
+        names(in_runs, &["x_begins", "x_ends"]),
+        names(shared, &["item", "rank"]),
+    ];
+    for (definition, name) in taken.into_iter().flatten() {
+        let refused = definition.parameter::<u8>("low").parameter::<u8>("high").parameter::<u8>(name).define();
         assert!(matches!(&refused, Err(DefinitionError::Name { name: told, .. }) if told == name), "{refused:?}");
     }
     let wide = between().parameter::<Terms>("a").parameter::<Terms>("b").parameter::<Terms>("c");
@@ -165,6 +180,34 @@ fn other_numbers_and_types_of_parameters_than_are_defined_are_refused() {
     assert!(matches!(wide.parameter::<u8>("d").define(), Err(DefinitionError::Bytes { bytes: 65, .. })));
     let sort = Definition::sort::<u32>().expect("keys are numbers").parameter::<u32>("pivot").define();
     assert!(matches!(sort, Err(DefinitionError::Kind { .. })));
+}
+
+/// Of segments, of columns, in the strategies' first passes, and where nothing is stored.
+#[test]
+fn rows_columns_and_totals_are_given_them() {
+    let x: Vec<u32> = (0..3000).collect();
+    let scaled =
+        Definition::new::<u32>("scaled", "u32").identity("0").combine("return left + right;").parameter::<u32>("by");
+    let scaled =
+        definition(scaled.input::<u32>("x").load("return x * by;").output::<u32>("y").store("y = state + by;"));
+    for (strategy, by) in [(Strategy::Lookback, 3_u32), (Strategy::Lookahead, 5), (Strategy::ReduceThenScan, 7)] {
+        let (mut scanner, mut y) = (scanner(strategy, 4), vec![0_u32; 3000]);
+        if !is_made(scanner.run(scaled).parameter(by).input(&x).output(&mut y).rows(100).inclusive()) {
+            return;
+        }
+        let row = |i: usize| x[i / 100 * 100..=i].iter().sum::<u32>() * by + by;
+        assert!((0..3000).all(|i| y[i] == row(i)), "{strategy}");
+        let mut total = 0_u32;
+        let run = scanner.run(scaled).parameter(by).input(&x);
+        assert!(is_made(run.total(std::slice::from_mut(&mut total))));
+        assert_eq!(total, x.iter().sum::<u32>() * by, "{strategy}");
+        if strategy == Strategy::ReduceThenScan {
+            continue;
+        }
+        assert!(is_made(scanner.run(scaled).parameter(by).input(&x).output(&mut y).columns(20).inclusive()));
+        let column = |i: usize| x[i % 20..=i].iter().step_by(20).sum::<u32>() * by + by;
+        assert!((0..3000).all(|i| y[i] == column(i)), "{strategy}");
+    }
 }
 
 /// They are no state's: its identity and its combination are of states alone.

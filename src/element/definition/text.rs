@@ -180,19 +180,29 @@ impl Definition {
         let functions: String = functions.iter().map(|function| format!("  DEVICE static {function}\n")).collect();
         format!(
             "#include \"problem/{file}.cuh\"\n{PARAMETERS}{WITHOUT_RETURN}namespace own {{\nusing namespace lookback;\n{}{sizes}struct \
-             user_text {{\n{functions}}};\nstruct text {{\n  using inputs = {};\n{own}}};\n}}  // namespace own\n",
+             user_text {{\n{}{functions}}};\nstruct text {{\n  using inputs = {};\n{own}}};\n}}  // namespace own\n",
             lines_of("declarations", title, &self.declarations),
+            self.types_of_parameters(),
             elements(&self.inputs),
         )
     }
 
     /// What the user's functions are given by themselves, behind what their callers give them.
     fn set_parameters(&self) -> String {
-        let set = |(Array { name, element, .. }, place): (&Array, usize)| {
-            let own = &element.name;
+        let places = self.parameters.iter().zip(places_of(&self.parameters)).enumerate();
+        let set = |(number, (Array { name, .. }, place)): (usize, (&Array, usize))| {
+            let own = format!("type_of_parameter_{number}");
             format!(", [[maybe_unused]] const {own} {name} = ::lookback::parameter<{own}, {place}>()")
         };
-        self.parameters.iter().zip(places_of(&self.parameters)).map(set).collect()
+        places.map(set).collect()
+    }
+
+    /// Their types under other names, which no parameter has.
+    fn types_of_parameters(&self) -> String {
+        let named = |(number, Array { element, .. }): (usize, &Array)| {
+            format!("  using type_of_parameter_{number} = {};\n", element.name)
+        };
+        self.parameters.iter().enumerate().map(named).collect()
     }
 
     /// The operator.
@@ -227,7 +237,7 @@ impl Definition {
     fn user_functions(&self, is_reversed: bool, title: &str) -> String {
         let (loaded, stored) = (parameters(&self.inputs, ""), parameters(&self.outputs, "&"));
         let set = self.set_parameters();
-        let mut text = String::from("struct user_text {\n");
+        let mut text = format!("struct user_text {{\n{}", self.types_of_parameters());
         let mut function = |head: &str, parameters: &str, what: &str, body: &str| {
             let body = body_of(what, title, body);
             let _ = writeln!(text, "  DEVICE static {head}([[maybe_unused]] u64 i{parameters}{set}) {body}");
