@@ -317,6 +317,7 @@ struct waiting {
   }
 };
 
+// A word of the launch's parameters (`problem/parameters.cuh`).
 template <u32 at>
 DEVICE u32 parameter_word() {
   return reinterpret_cast<const u32*>(host::current()->parameters)[at / sizeof(u32)];

@@ -1,5 +1,5 @@
-// What a call gives the text of a definition beside arrays (`Definition::parameter` in Rust): it lies in the launch, so that a kernel
-// is the same whatever it is.
+// What a call gives the text of a definition beside arrays (`Definition::parameter` in Rust): it lies in the launch, so that one kernel
+// serves all values.
 #pragma once
 
 #include "../platform.cuh"

@@ -902,7 +902,7 @@ impl Workload {
         let outputs = self.outputs(n).enumerate().map(lent).collect();
         let defined = self.problem(n).defined().filter(|_| n > 0);
         let mut call = Call::over(defined?, self.line_elements().unwrap_or(0), inputs, outputs);
-        // Of what has one it is the middle of its input's range, which is 0 but for unsigned numbers, as a number that may be wider.
+        // The middle of the input's range, in a type that may be wider: 0 of numbers with a sign, else their highest bit.
         for (_, (cuda_type, bytes), _) in defined?.parameters() {
             let mut middle = vec![0; bytes];
             middle[self.input.bytes() - 1] = if self.input.has_sign() { 0 } else { 0x80 };

@@ -324,7 +324,7 @@ impl Call {
         self.check_arrays(&inputs, &outputs, n, mode)?;
         self.check_states(n)?;
         self.check_numbers(n)?;
-        let parameters = self.laid_out()?;
+        let parameters = self.laid_out_parameters()?;
         let in_place = self.check_overlaps(&inputs, &outputs)?;
         let is_total = self.verb == Verb::Total;
         // Ranks without elements meet the others all the same.
@@ -415,7 +415,7 @@ impl Call {
     }
 
     /// What is given beside arrays, as the kernels find it.
-    fn laid_out(&self) -> Result<Parameters, CallError> {
+    fn laid_out_parameters(&self) -> Result<Parameters, CallError> {
         let (asked, given) = (self.defined.parameters(), self.parameters.len());
         if asked.len() != given {
             let (defined, names) = (asked.len(), asked.map(|(name, ..)| name).collect::<Vec<_>>().join(", "));

@@ -72,7 +72,7 @@ pub struct Arrays {
 /// Bytes of what a definition is given beside arrays, as its text finds them.
 pub(crate) type Parameters = [u64; abi::LOOKBACK_PARAMETER_BYTES as usize / 8];
 
-/// On a GPU their text counts from the launch's end.
+/// `parameter_word` in `cuda/gpu/platform.cuh` counts from the launch's end.
 const _: () = {
     let end = std::mem::offset_of!(abi::lookback_launch, parameters) + size_of::<Parameters>();
     assert!(end == size_of::<abi::lookback_launch>());

@@ -210,7 +210,7 @@ fn rows_columns_and_totals_are_given_them() {
     }
 }
 
-/// They are no state's: its identity and its combination are of states alone.
+/// Identity and combination are of states alone.
 #[test]
 fn the_combination_of_states_has_no_parameters() {
     let decayed = Definition::new::<f32>("decayed", "float").identity("0").combine("return left * decay + right;");
