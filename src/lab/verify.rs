@@ -701,6 +701,35 @@ mod tests {
         kinds.collect()
     }
 
+    /// Where the bins of a histogram begin and end, in parts of the range of what is drawn, which has 64 of them.
+    fn levels(kind: ProblemKind) -> Vec<f64> {
+        match kind {
+            ProblemKind::EvenHistogram => (0..=100).map(|level| 13.0 + 0.38 * f64::from(level)).collect(),
+            ProblemKind::HistogramBetween => [3, 4, 6, 10, 18, 34, 61].map(f64::from).to_vec(),
+            _ => (0..=256).map(|value| f64::from(value) / 4.0).collect(),
+        }
+    }
+
+    /// Where the elements of a histogram lie, in the same parts.
+    fn parts(dataset: &Dataset) -> Vec<f64> {
+        let input = dataset.workload.input();
+        let range = 2_f64.powi(8 * input.bytes() as i32);
+        let part = |number: f64| match (input.is_float(), input.is_signed()) {
+            (true, _) => (number + 0.5) * 32.0,
+            (false, true) => (number / range + 0.5) * 64.0,
+            (false, false) => number / range * 64.0,
+        };
+        (0..dataset.n as usize).map(|place| part(dataset.value(place))).collect()
+    }
+
+    /// Whether a float lies so near the end of an even bin that it is a matter of roundings into which one it falls.
+    fn is_near_another_bin(dataset: &Dataset) -> bool {
+        let kind = dataset.workload.kind();
+        let is_rounded = kind == ProblemKind::EvenHistogram && dataset.workload.input().is_float();
+        let levels = levels(kind);
+        is_rounded && parts(dataset).iter().any(|part| levels.iter().any(|level| (part - level).abs() < 1e-5))
+    }
+
     /// The output by the problem's definition, in the precision of f64 or in 64 bits: `segment_of` says to which segment an
     /// element belongs.
     fn by_definition(dataset: &Dataset, mode: Mode, segment_of: &[u64]) -> Vec<u8> {
@@ -708,20 +737,7 @@ mod tests {
         let bytes = element.bytes();
         let n = dataset.n as usize;
         if let Some((_, is_cumulated)) = dataset.workload.bins().filter(|_| n > 0) {
-            let input = dataset.workload.input();
-            let levels: Vec<f64> = match dataset.workload.kind() {
-                ProblemKind::EvenHistogram => (0..=100).map(|level| 13.0 + 0.38 * f64::from(level)).collect(),
-                ProblemKind::HistogramBetween => [3, 4, 6, 10, 18, 34, 61].map(f64::from).to_vec(),
-                _ => (0..=256).map(|value| f64::from(value) / 4.0).collect(),
-            };
-            // In parts of the range, of which there are 64.
-            let range = 2_f64.powi(8 * input.bytes() as i32);
-            let part = |number: f64| match (input.is_float(), input.is_signed()) {
-                (true, _) => (number + 0.5) * 32.0,
-                (false, true) => (number / range + 0.5) * 64.0,
-                (false, false) => number / range * 64.0,
-            };
-            let parts: Vec<f64> = (0..n).map(|place| part(dataset.value(place))).collect();
+            let (levels, parts) = (levels(dataset.workload.kind()), parts(dataset));
             let lowest = |level: f64| if is_cumulated { levels[0] } else { level };
             let count = |low: f64, high: f64| parts.iter().filter(|&&part| lowest(low) <= part && part < high).count();
             return levels.windows(2).flat_map(|bin| (count(bin[0], bin[1]) as u32).to_le_bytes()).collect();
@@ -963,9 +979,17 @@ mod tests {
             let mode = if exclusive { Mode::Exclusive } else { Mode::Inclusive };
             for workload in workloads(61).into_iter().filter(|workload| workload.has_mode(mode)) {
                 let dataset = Dataset::random(workload, 610, seed);
-                let mut output = by_definition(&dataset, mode, &segments(&dataset));
+                if is_near_another_bin(&dataset) {
+                    continue;
+                }
+                let right = by_definition(&dataset, mode, &segments(&dataset));
                 let (bytes, at) = (workload.element().bytes(), at % workload.output_elements(610) as usize);
+                let mut output = right.clone();
                 output[at * bytes + bytes - 1] ^= 0x41;
+                // A float near 0 among large ones, less than whose roundings the change is.
+                if is_hardly_another(workload.element(), &output, &right) {
+                    continue;
+                }
                 let verdict = verify(&request_of(workload, mode, 610), &dataset, &output);
                 let found = (verdict.mismatches, verdict.first_mismatch);
                 prop_assert_eq!(found, (1, Some(at as u64)), "{}: {:?}", workload, verdict);
