@@ -52,17 +52,23 @@ struct sorted : plain<operators::sum<Count>> {
   // How often each digit has each of its values, pass after pass. Those behind the last pass are counted and not asked for: without
   // branches a digit takes the fewest instructions.
   using binned_type = elements<key_word>;
-  static constexpr u32 maximum_bins = sizeof(key_word) * LOOKBACK_DIGITS;
+  static constexpr u32 maximum_counts = sizeof(key_word) * LOOKBACK_DIGITS;
+  static constexpr bool shares_bins = false;
 
-  DEVICE static u32 bins(const lookback_launch& launch) { return passes_of(launch.key_bits) * LOOKBACK_DIGITS; }
+  DEVICE static u32 counts(const lookback_launch& launch) { return passes_of(launch.key_bits) * LOOKBACK_DIGITS; }
 
   template <class Body>
-  DEVICE static void each_bin(const lookback_launch& launch, u64, const binned_type& key, Body body) {
+  DEVICE static void each_count(const lookback_launch& launch, u64, const binned_type& key, Body body) {
     const key_word bits = bits_of(key.first, launch.key_bits);
     LOOKBACK_UNROLL
     for (u32 pass = 0; pass < sizeof(key_word); ++pass) {
       body(pass * LOOKBACK_DIGITS + static_cast<u32>(bits >> pass * LOOKBACK_DIGIT_BITS) % LOOKBACK_DIGITS);
     }
+  }
+
+  template <class Body>
+  DEVICE static void with_bin(u32 count, Body body) {
+    body(count);
   }
 
   // At most 8 bits of a key.

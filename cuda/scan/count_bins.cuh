@@ -1,6 +1,6 @@
 // How many elements fall into each of several bins: a histogram, or how often each digit of keys has each of its values. The blocks
 // of a launch count apart, in shared memory, and each adds what it has counted to counts that a launch before has cleared. Of more
-// bins than a block has room for all blocks add each element there.
+// bins than a block has room for all blocks add each element there. What problems that count have is in `problem/binned.cuh`.
 #pragma once
 
 #include "../config.cuh"
@@ -9,31 +9,45 @@
 namespace lookback {
 namespace scan {
 
-// Whether a block has room for the counts of so many bins.
-constexpr bool has_room_for(u32 bins) { return bins <= 1u << 13; }
+// Whether a block has room for so many counts.
+constexpr bool has_room_for(u32 counts) { return counts <= 1u << 13; }
 
-// The counts of a block. Up to 256 bins have a copy for each lane of a warp, in a bank of shared memory of its own, so that no lane
-// waits for another one of its warp. More bins have no room for so many.
-template <u32 bins>
-struct bin_counts {
-  static constexpr u32 copies = bins <= LOOKBACK_DIGITS ? LOOKBACK_WARP_LANES : 1;
+// Up to 256 counts have a copy for each lane of a warp, in a bank of shared memory of its own, so that no lane waits for another one
+// of its warp. More have no room for so many.
+constexpr u32 copies_of(u32 counts) { return counts <= LOOKBACK_DIGITS ? LOOKBACK_WARP_LANES : 1; }
 
-  u32 counts[bins * copies];
+// The counts of a block.
+template <u32 size, u32 copies>
+struct block_counts {
+  u32 counts[size * copies];
+
+  DEVICE void clear(u32 threads) {
+    for (u32 i = thread_index(); i < size * copies; i += threads) memory::shared_store(counts[i], 0u);
+  }
 
   // Those of the lane.
   DEVICE memory::shared_counts<copies> of_lane() { return memory::shared_counts<copies>(counts + lane_index() % copies); }
 
   // From the lane's own copy on, so that lanes meet in no bank here, either. A few loads at once, because all would take registers
   // that more threads need.
-  DEVICE u32 total(u32 bin) const {
+  DEVICE u32 total(u32 number) const {
     constexpr u32 at_once = copies < 8 ? copies : 8;
     u32 sum = 0;
     LOOKBACK_NOUNROLL
     for (u32 i = 0; i < copies; i += at_once) {
       LOOKBACK_UNROLL
-      for (u32 j = 0; j < at_once; ++j) sum += memory::shared_load(counts[bin * copies + (lane_index() + i + j) % copies]);
+      for (u32 j = 0; j < at_once; ++j) sum += memory::shared_load(counts[number * copies + (lane_index() + i + j) % copies]);
     }
     return sum;
+  }
+
+  // Calls `body` with each of the first `end` counts to which something was added, and what that was.
+  template <class Body>
+  DEVICE void each_total(u32 end, u32 threads, Body body) const {
+    for (u32 i = thread_index(); i < end; i += threads) {
+      const u32 sum = total(i);
+      if (sum != 0) body(i, sum);
+    }
   }
 };
 
@@ -64,11 +78,11 @@ DEVICE void add_to_count(Count* count, u32 value) {
   }
 }
 
-// Calls `add` with the bin of each element that this block counts.
+// Calls `add` with each count that an element of this block adds to.
 template <class Problem, class Config, class Add>
 DEVICE void count_elements(Config config, const lookback_launch& launch, Add add) {
   using items_type = typename Problem::binned_type;
-  const auto count = [&](u64 index, const items_type& items) { Problem::each_bin(launch, index, items, add); };
+  const auto count = [&](u64 index, const items_type& items) { Problem::each_count(launch, index, items, add); };
   const u32 threads = config.block_threads;
   // Fewer elements than a vector has, a thread each.
   const auto count_singly = [&](u64 first, u64 end) {
@@ -124,22 +138,36 @@ template <class Problem, class Config>
 DEVICE void count_bins(Config config, const lookback_launch& launch) {
   if constexpr (Problem::has_arrays) {
     using Count = typename Problem::state_type;
-    if constexpr (has_room_for(Problem::maximum_bins)) {
-      using counts_type = bin_counts<Problem::maximum_bins>;
+    const auto add = [&](u32 bin, u32 value) { add_to_count(static_cast<Count*>(launch.output) + bin, value); };
+    if constexpr (has_room_for(Problem::maximum_counts)) {
+      const u32 threads = config.block_threads;
+      using counts_type = block_counts<Problem::maximum_counts, copies_of(Problem::maximum_counts)>;
       SHARED(counts_type, shared);
-      for (u32 i = thread_index(); i < Problem::maximum_bins * counts_type::copies; i += config.block_threads) {
-        memory::shared_store(shared.counts[i], 0u);
-      }
+      shared.clear(threads);
       block_barrier();  // nothing is counted yet
       const auto of_lane = shared.of_lane();
-      count_elements<Problem>(config, launch, [&](u32 bin) { of_lane.add(bin, 1); });
-      block_barrier();  // all is counted
-      for (u32 bin = thread_index(); bin < Problem::bins(launch); bin += config.block_threads) {
-        const u32 total = shared.total(bin);
-        if (total != 0) add_to_count(static_cast<Count*>(launch.output) + bin, total);
+      count_elements<Problem>(config, launch, [&](u32 count) { of_lane.add(count, 1); });
+      const auto each_in_its_bin = [&](auto body) {
+        shared.each_total(Problem::counts(launch), threads, [&](u32 count, u32 total) {
+          Problem::with_bin(count, [&](u32 bin) { body(bin, total); });
+        });
+      };
+      if constexpr (Problem::shares_bins) {
+        // The block adds them up by itself first, because all blocks wait for each other at a bin.
+        using bins_type = block_counts<Problem::bins, 1>;
+        SHARED(bins_type, bins);
+        bins.clear(threads);
+        block_barrier();  // all is counted, and nothing is in its bin yet
+        const auto of_block = bins.of_lane();
+        each_in_its_bin([&](u32 bin, u32 total) { of_block.add(bin, total); });
+        block_barrier();  // all is in its bin
+        bins.each_total(Problem::bins, threads, add);
+      } else {
+        block_barrier();  // all is counted
+        each_in_its_bin(add);
       }
     } else {
-      count_elements<Problem>(config, launch, [&](u32 bin) { add_to_count(static_cast<Count*>(launch.output) + bin, 1u); });
+      count_elements<Problem>(config, launch, [&](u32 bin) { add(bin, 1u); });
     }
   }
 }

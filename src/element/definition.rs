@@ -355,7 +355,9 @@ impl Definition {
     /// No scan, but a histogram: how many elements of the inputs fall into each of `bins` bins, of which there is at least 1.
     /// Statements of CUDA C++ return the number of the bin; they have the inputs' elements by their names, and the place `i`. A
     /// number of `bins` or more is not counted. A block counts up to 8192 bins in shared memory; of more, each element is added to its
-    /// count in the device's memory, which takes longer. There is one output, `counts`, with an element of 4 or 8 bytes for each bin.
+    /// count in the device's memory, which takes longer. Of one array of `u8` or `i8` it counts the 256 values, and the statements are
+    /// asked once for the bin of each, unless they name the place. There is one output, `counts`, with an element of 4 or 8 bytes for each
+    /// bin.
     /// Put onto a stream by `histogram`.
     ///
     /// ```
@@ -858,6 +860,21 @@ impl Definition {
     /// Whether what is scanned are counts that follow from a bit of each element, so that there is no state of the user's.
     const fn is_told_by_bits(&self) -> bool {
         matches!(self.combining, Combining::Count | Combining::Length)
+    }
+
+    /// Whether the bins of a histogram follow from the values of an array of bytes, because no text speaks of the place.
+    fn is_binned_by_value(&self) -> bool {
+        let is_byte =
+            |array: &Array| [ElementType::U8, ElementType::I8].iter().any(|&byte| array.element == byte.into());
+        let names_place = |text: &str| {
+            text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').any(|word| word == "i")
+        };
+        match (&self.kind, &self.inputs[..]) {
+            (Kind::Binning(Binning { bin, .. }), [array]) if is_byte(array) => {
+                !names_place(bin) && !names_place(&self.declarations)
+            }
+            _ => false,
+        }
     }
 
     /// The outputs whose widths bound accesses, as those of the inputs do: all, but of a total, and where what is kept is stored by

@@ -57,6 +57,36 @@ proptest! {
         }
     }
 
+    /// Fewer bins than values, and more: a value is asked for its bin once, or its elements one by one where the text has the place.
+    #[test]
+    fn bytes_are_counted_in_bins_of_their_values((vt, (before, n), seed) in sizes(), bins in 1_u32..400, is_placed: bool) {
+        let bytes: Vec<u8> = words(before + n, seed).map(|word| (word % 256 * (word >> 20 & 1)) as u8).collect();
+        let place = if is_placed { " + 0 * (u32)i" } else { "" };
+        let text = format!("return x == 7 ? {bins} : x * 3u % {bins}{place};");
+        let histogram = Definition::binned::<u64>("thirds", bins, &text).input::<u8>("x").define().unwrap();
+        let mut expected = vec![0_u64; bins as usize];
+        for &byte in bytes[before..].iter().filter(|&&byte| byte != 7) {
+            expected[(u32::from(byte) * 3 % bins) as usize] += 1;
+        }
+        if let Some(counts) = counted::<_, u64>(histogram, bins as usize, vt, &bytes[before..]) {
+            prop_assert_eq!(counts, expected);
+        }
+        let signed: Vec<i8> = bytes.iter().map(|&byte| byte as i8).collect();
+        let even = Definition::even_histogram::<i8, u32>(100, -77, 75).unwrap().define().unwrap();
+        let mut expected = vec![0_u32; 100];
+        for &byte in signed[before..].iter().filter(|&&byte| (-77..75).contains(&byte)) {
+            expected[((i32::from(byte) + 77) * 100 / 152) as usize] += 1;
+        }
+        if let Some(counts) = counted::<_, u32>(even, 100, vt, &signed[before..]) {
+            prop_assert_eq!(counts, expected);
+        }
+        let levels = Definition::histogram_between::<i8, u32>(&[-128, -3, 0, 127]).unwrap().define().unwrap();
+        if let Some(counts) = counted::<_, u32>(levels, 3, vt, &signed[before..]) {
+            let numbers = signed[before..].iter().map(|&number| f64::from(number));
+            prop_assert_eq!(counts, between(&[-128.0, -3.0, 0.0, 127.0], numbers));
+        }
+    }
+
     #[test]
     fn integers_are_counted_in_bins_of_the_same_width((vt, (before, n), seed) in sizes()) {
         let numbers: Vec<i32> = words(before + n, seed).map(|word| (word % 400) as i32 - 200).collect();

@@ -437,7 +437,10 @@ impl Defined {
                 let key = key_type(key);
                 format!("::lookback::sorted<::own::text, ::lookback::{key}, {is_descending}, {count}, {is_counted}>")
             }
-            Kind::Binning(_) => format!("::lookback::binned<::own::text, {count}, {is_counted}>"),
+            Kind::Binning(_) => {
+                let by_value = if self.definition.0.is_binned_by_value() { "_by_value" } else { "" };
+                format!("::lookback::binned{by_value}<::own::text, {count}, {is_counted}>")
+            }
             // An expansion's items are counted, not its places.
             Kind::Expansion => format!("::lookback::moved<::own::text, false, {is_counted}>"),
             Kind::Scatter { .. } => format!("::lookback::moved<::own::text, {is_counted}, false>"),

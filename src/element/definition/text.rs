@@ -124,9 +124,11 @@ impl Definition {
     fn binned_text(&self, Binning { bin, histogram }: &Binning, title: &str) -> String {
         let (loaded, given) = (parameters(&self.inputs, ""), arguments(&self.inputs, "items"));
         let set = self.set_parameters();
-        let function = format!("u32 user_bin([[maybe_unused]] u64 i{loaded}{set}) {}", body_of("bin", title, bin));
+        // Where values alone are asked about, a text that has the place after all is none.
+        let place = if self.is_binned_by_value() { "" } else { " i" };
+        let function = format!("u32 user_bin([[maybe_unused]] u64{place}{loaded}{set}) {}", body_of("bin", title, bin));
         let own = format!(
-            "  static constexpr u32 bins = {};\n  DEVICE static u32 bin([[maybe_unused]] u64 place, inputs items) {{ return \
+            "  static constexpr u32 bins = {};\n  DEVICE static u32 bin(u64 place, inputs items) {{ return \
              user_text::user_bin(place{given}); }}\n",
             histogram.bins,
         );

@@ -130,7 +130,7 @@ pub(super) fn draw_scan(
     let workload = draw.possible(&[], usual.workloads, |workload| {
         let is_ordered =
             !when.needs(Need::NonCommutative) || !workload.operator().is_some_and(Operator::is_commutative);
-        let is_wanted = when.elements.is_empty() || when.elements.contains(&workload.element());
+        let is_wanted = when.elements.is_empty() || when.elements.contains(&workload.input());
         is_wanted && is_ordered && layouts.iter().any(|&layout| holds(layout, workload))
     })?;
     let is_in_order = workload.problem(ELEMENTS).is_reproducible();
