@@ -163,7 +163,7 @@ struct lookback_axis {
   lookback_u32 block_tiles;    // tiles of a block: 1, or one of each warp where a warp has rows enough for a column
 };
 
-// Arrays whose rows do not lie one behind the other (`problem/defined.cuh`), and 0 for others. A row are the elements that do.
+// Arrays whose rows do not lie one behind the other (`problem/segments.cuh`), and 0 for others. A row are the elements that do.
 struct lookback_strides {
   lookback_u64 row_elements;
   lookback_u64 inverse;                          // 2^64 / row_elements, cut

@@ -113,7 +113,7 @@ struct number<float> : float_number<float, u32> {
 template <>
 struct number<double> : float_number<double, u64> {};
 
-// Whether states are marked where a segment begins (`problem/defined.cuh`), which makes scans and reductions shorter.
+// Whether states are marked where a segment begins (`problem/segmented.cuh`), which makes scans and reductions shorter.
 template <class Operator>
 struct segments {
   static constexpr bool exist = false;

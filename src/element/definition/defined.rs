@@ -388,7 +388,7 @@ impl Defined {
     }
 
     /// Bytes of what stands behind the state in what is scanned: the mark of a segment, or a count of groups or of what is kept
-    /// (`marked` in `cuda/problem/defined.cuh`, `counted` in `cuda/problem/by_rank.cuh`).
+    /// (`marked` in `cuda/problem/segmented.cuh`, `counted` in `cuda/problem/by_rank.cuh`).
     fn bytes_behind(self) -> Option<usize> {
         if self.has_groups() || self.has_lengths() {
             return Some(self.count_type().bytes());
