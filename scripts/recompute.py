@@ -45,8 +45,8 @@ OPERATORS = ["sum", "product", "min", "max", "and", "or", "xor"]
 MODES = ["inclusive", "exclusive", "inclusive-minus-input"]
 FIGURES = ["cold", "stream", "graph", "latency", "behind", "call", "untracked-call"]
 PROBLEMS = [
-    "flat", "reverse", "reproducible", "rows", "reverse-rows", "strided-rows", "columns", "reverse-columns", "by-key", "head-flags",
-    "offsets", "recurrence", "reverse-recurrence", "recurrence-columns", "reverse-recurrence-columns", "batched-recurrence",
+    "flat", "reverse", "reproducible", "rows", "reverse-rows", "strided-rows", "columns", "reverse-columns", "batched-columns",
+    "by-key", "head-flags", "offsets", "recurrence", "reverse-recurrence", "recurrence-columns", "reverse-recurrence-columns", "batched-recurrence",
     "reverse-batched-recurrence",
     "partition", "partition-most", "reduce-by-key", "totals-first", "select", "select-most", "unique", "unique-most",
     "run-length-encode", "non-trivial-runs", "nonzero", "sort", "sort-by-half", "sort-pairs", "histogram",
@@ -57,11 +57,12 @@ RECURRENCES = {
     "reverse-batched-recurrence",
 }
 LINES = {"rows": "rows", "reverse-rows": "rows", "strided-rows": "strided rows", "columns": "columns", "reverse-columns": "columns",
+         "batched-columns": "columns",
          "recurrence": "rows", "reverse-recurrence": "rows", "recurrence-columns": "columns",
          "reverse-recurrence-columns": "columns", "batched-recurrence": "columns", "reverse-batched-recurrence": "columns"}
-OF_EACH = {"batched-recurrence", "reverse-batched-recurrence"}  # of 8 matrices
-WITH_OPERATOR = {"flat", "reverse", "reproducible", "rows", "reverse-rows", "strided-rows", "columns", "reverse-columns", "by-key",
-                 "head-flags", "offsets", "reduce-by-key", "totals-first"}
+OF_EACH = {"batched-columns", "batched-recurrence", "reverse-batched-recurrence"}  # of 8 matrices
+WITH_OPERATOR = {"flat", "reverse", "reproducible", "rows", "reverse-rows", "strided-rows", "columns", "reverse-columns",
+                 "batched-columns", "by-key", "head-flags", "offsets", "reduce-by-key", "totals-first"}
 BY_VALUES = {"select", "unique", "run-length-encode", "non-trivial-runs", "nonzero"}
 HISTOGRAMS = {"histogram", "cumulated-histogram", "even-histogram", "histogram-between"}
 NO_SCANS = {"sort", "sort-by-half", "sort-pairs", "expand", "scatter"} | HISTOGRAMS

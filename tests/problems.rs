@@ -37,6 +37,7 @@ fn workload(kind: ProblemKind, segment: u64) -> Workload {
         ProblemKind::ReverseRecurrence => (Operator::Sum, U32, U32),
         ProblemKind::Columns => (Operator::Bicyclic, BicyclicPair, BicyclicPair),
         ProblemKind::ReverseColumns => (Operator::Sum, U8, F32),
+        ProblemKind::BatchedColumns => (Operator::Max, I32, I32),
         ProblemKind::Offsets => (Operator::Sum, I32, I32),
         ProblemKind::RecurrenceColumns | ProblemKind::BatchedRecurrence => (Operator::Sum, F64, F64),
         ProblemKind::ReverseRecurrenceColumns | ProblemKind::ReverseBatchedRecurrence => (Operator::Sum, U32, U32),

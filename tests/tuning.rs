@@ -765,6 +765,7 @@ fn what_auto_cannot_tell_apart_is_not_tuned_together_and_what_no_shape_has_is_re
     let same = [
         ProblemKind::SortByHalf,
         ProblemKind::CumulatedHistogram,
+        ProblemKind::BatchedColumns,
         ProblemKind::BatchedRecurrence,
         ProblemKind::ReverseBatchedRecurrence,
     ];

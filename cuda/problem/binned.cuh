@@ -44,14 +44,14 @@ struct binned : plain<operators::sum<Count>> {
   }
 };
 
-// Of one array of bytes, whose bins follow from their values: there is a count for each value, so that for the bin is asked once a
-// value and not once an element.
+// Of one array of bytes, whose bins follow from their values: a block counts each value, and asks for its bin once and not for that of
+// each element.
 template <class Own, class Count, bool is_counted_>
 struct binned_by_value : binned<Own, Count, is_counted_> {
   using binned_type = typename Own::inputs;
   static constexpr u32 maximum_counts = 256;
   static constexpr u32 bins = Own::bins;
-  // Whether values have to, because there are more of them.
+  // Where there are fewer of them than values, some must.
   static constexpr bool shares_bins = bins < maximum_counts;
 
   DEVICE static u32 counts(const lookback_launch&) { return maximum_counts; }

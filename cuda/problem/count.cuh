@@ -12,12 +12,14 @@ DEVICE u64 load_number(const void* numbers, u32 bytes, u64 index) {
   return memory::load(static_cast<const u64*>(numbers) + index);
 }
 
-// The elements of a scan: no more than the arrays have and whole rows, whatever the count says.
+// The elements of a scan: no more than the arrays have and whole rows, whatever the count says. A row is what lies side by side,
+// whether it is scanned or goes across columns that are.
 DEVICE u64 elements_of(const lookback_launch& launch) {
   if (launch.count == nullptr) return launch.n;
   const u64 count = load_number(launch.count, launch.count_bytes, 0);
+  const u64 row = launch.axis.inner != 0 ? launch.axis.inner : launch.columns;
   u64 n = count < launch.n ? count : launch.n;
-  if (launch.columns != 0) n -= n % launch.columns;
+  if (row != 0) n -= n % row;
   // Relaxed: the host reads it when the stream has done its work; all that store it store the same.
   if (n != count) memory::store_relaxed(&launch.findings->count, count);
   return n;
@@ -32,6 +34,19 @@ DEVICE u64 counted_items(const lookback_launch& launch) {
   return launch.segments;
 }
 
+// The columns of a matrix of so many elements, as long as they are then, and their tiles, of which there is one of no elements, too.
+// Where each block has a tile of its own there are as many as before, which go on to tell each other what stands above them.
+template <class Config>
+DEVICE void shorten_columns(Config config, lookback_launch& counted) {
+  lookback_axis& axis = counted.axis;
+  axis.length = counted.n / axis.inner;
+  if (config.stages == 0) return;
+  const u64 tile_rows = config.block_threads / LOOKBACK_WARP_LANES * (LOOKBACK_WARP_LANES / axis.strip_lanes) * config.vt;
+  const u64 tiles_down = (axis.length + tile_rows - 1) / tile_rows;
+  axis.tiles_down = tiles_down == 0 ? 1 : static_cast<u32>(tiles_down);
+  counted.tiles = static_cast<u64>(axis.lines) * axis.tiles_down;
+}
+
 // Calls `body` with the launch as it is once the elements are counted. Blocks that take tiles in turn get no more tiles than
 // there are; where each block has its own, those behind the last element find nothing to do.
 template <class Problem, class Config, class Body>
@@ -40,9 +55,13 @@ DEVICE void with_count(Config config, const lookback_launch& launch, Body body) 
     if constexpr (Problem::is_counted) {
       lookback_launch counted = launch;
       counted.n = elements_of(launch);
-      const u64 tile_elements = static_cast<u64>(config.block_threads) * config.vt;
-      const u64 tiles = (counted.n + counted.lead + tile_elements - 1) / tile_elements;
-      if (config.stages != 0 || grid_blocks() == 1) counted.tiles = tiles == 0 ? 1 : tiles;
+      if (launch.axis.inner != 0) {
+        shorten_columns(config, counted);
+      } else {
+        const u64 tile_elements = static_cast<u64>(config.block_threads) * config.vt;
+        const u64 tiles = (counted.n + counted.lead + tile_elements - 1) / tile_elements;
+        if (config.stages != 0 || grid_blocks() == 1) counted.tiles = tiles == 0 ? 1 : tiles;
+      }
       body(counted);
       return;
     }

@@ -99,8 +99,8 @@ pub struct CompareArguments {
     #[arg(long, value_name = "LIST", conflicts_with = "sweep", help_heading = "What to run")]
     pub problem: Option<Names<ProblemKind>>,
     /// Rows and columns, as 4096x16384, of problems that scan a matrix, or of each of
-    /// eight matrices (batched-recurrence) [default: rows or columns of 256 elements;
-    /// recurrences are one sequence]
+    /// eight matrices (batched-columns and others) [default: rows or columns of 256
+    /// elements; recurrences are one sequence]
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["sizes", "sweep"],
         help_heading = "What to run")]
     pub shape: Option<Vec<Shape>>,

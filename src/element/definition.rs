@@ -355,9 +355,9 @@ impl Definition {
     /// No scan, but a histogram: how many elements of the inputs fall into each of `bins` bins, of which there is at least 1.
     /// Statements of CUDA C++ return the number of the bin; they have the inputs' elements by their names, and the place `i`. A
     /// number of `bins` or more is not counted. A block counts up to 8192 bins in shared memory; of more, each element is added to its
-    /// count in the device's memory, which takes longer. Of one array of `u8` or `i8` it counts the 256 values, and the statements are
-    /// asked once for the bin of each, unless they name the place. There is one output, `counts`, with an element of 4 or 8 bytes for each
-    /// bin.
+    /// count in the device's memory, which takes longer. Of one array of `u8` or `i8` it counts the 256 values, and asks for the bin of
+    /// a value once and not for that of each element, unless the statements or the declarations have the word `i`. There is one output,
+    /// `counts`, with an element of 4 or 8 bytes for each bin.
     /// Put onto a stream by `histogram`.
     ///
     /// ```

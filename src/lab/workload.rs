@@ -211,6 +211,8 @@ problems! {
     Columns = "columns": ByOperator, Each(COLUMN), All, reversed: false;
     /// Each column by itself, from its last element to its first.
     ReverseColumns = "reverse-columns": ByOperator, Each(COLUMN), All, reversed: true;
+    /// Each column of each of 8 matrices, one behind the other, by itself.
+    BatchedColumns = "batched-columns": ByOperator, Each(COLUMN_OF_EACH), All, reversed: false;
     /// Each run of equal neighbouring keys by itself.
     ByKey = "by-key": ByOperator, ToldBy(Telling::Keys), All, reversed: false;
     /// Anew from each element that has a flag.

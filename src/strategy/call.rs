@@ -485,9 +485,11 @@ impl Call {
         Ok(Some(row))
     }
 
-    /// What the axis is of arrays of `n` elements. Columns that have no others beside them are rows, whose elements lie side by side.
+    /// What the axis is of arrays of `n` elements. Columns that have no others beside them are rows, whose elements lie side by side, and
+    /// a single column is the whole array, of which the device may scan a part.
     fn resolve_axis(&mut self, n: u64) -> Result<(), CallError> {
         let Some((length, inner)) = self.axis else { return Ok(()) };
+        let is_single = length.is_none() && inner == 1;
         let length = length.unwrap_or_else(|| n.checked_div(inner).unwrap_or(0).max(1));
         let is_whole = length.checked_mul(inner).is_some_and(|elements| elements > 0 && n.is_multiple_of(elements));
         if !is_whole {
@@ -496,6 +498,9 @@ impl Call {
         self.columns = length;
         if inner > 1 || self.defined.is_strided() {
             self.defined = self.defined.in_segments(Segments::Columns(Axis::new(length, inner)));
+        } else if is_single {
+            self.columns = 0;
+            self.defined = self.defined.in_segments(Segments::One);
         }
         Ok(())
     }
@@ -665,7 +670,9 @@ impl Call {
         if self.offsets.is_some_and(|offsets| offsets.elements < fewest) {
             return Err(CallError::NoOffsets(self.scan()));
         }
-        if self.count.is_some() && self.defined.axis().is_some() {
+        // Of columns of a given length nobody knows whether rows or matrices are counted.
+        let has_length = self.axis.is_some_and(|(length, _)| length.is_some());
+        if self.count.is_some() && has_length && self.defined.axis().is_some() {
             return Err(CallError::CountedElsewhere(self.scan()));
         }
         for (name, lent) in [("offsets", self.offsets), ("count", self.count)] {

@@ -207,8 +207,8 @@ pub enum CallError {
          expansion items"
     )]
     NoOffsets(String),
-    /// A count where it is not known how many columns are meant.
-    #[error("{0}: how many elements there are the host says, where columns are scanned: leave `count_from` out")]
+    /// A count where it is not known whether it is one of rows or of matrices.
+    #[error("{0}: `axis` gives columns a fixed length: leave `count_from` out, or scan one matrix by `columns`")]
     CountedElsewhere(String),
     /// Offsets that the device has found wrong.
     #[error(

@@ -88,6 +88,7 @@ proptest! {
         is_exclusive: bool,
         is_in_place: bool,
         is_matrix: bool,
+        told in prop::sample::select(vec![None, None, Some(0), Some(30), Some(95), Some(100)]),
         given in prop::sample::select(vec![Given::Nothing, Given::Value, Given::Memory]),
         has_ends: bool,
         is_hostile: bool,
@@ -101,7 +102,11 @@ proptest! {
         let (a, b) = arrays(n + 17, seed);
         let (a, b) = (&a[offsets[0]..][..n], &b[offsets[1]..][..n]);
         let states = states_of(given, shape.outer * shape.inner);
-        let expected = by_column((a, b), shape, (is_exclusive, is_reversed), &states);
+        // Of a matrix a number in memory may say how many of its rows there are.
+        let told = told.filter(|_| is_matrix);
+        let scanned = Shape { length: shape.length * told.unwrap_or(100) / 100, ..shape };
+        let count = scanned.elements();
+        let expected = by_column((a, b), scanned, (is_exclusive, is_reversed), &states);
         let (mut addends, mut factors) = (vec![7_u32; n + 17], vec![7_u16; n + 17]);
         addends[offsets[2]..][..n].copy_from_slice(b);
         let mut ends = vec![Map { factor: 99, addend: 99 }; states.len()];
@@ -123,16 +128,22 @@ proptest! {
         if has_ends {
             run = run.final_state(&mut ends);
         }
+        let number = count as u64;
+        if told.is_some() {
+            run = run.count_from(&number);
+        }
         let made = made_from(run, given, &states, is_reversed, is_exclusive);
         if is_made(made) {
-            prop_assert_eq!(&addends[offsets[2]..][..n], &expected.addends[..]);
-            prop_assert_eq!(&factors[offsets[3]..][..n], &expected.factors[..]);
-            let is_apart = |place: usize, offset: usize| place < offset || place >= offset + n;
-            prop_assert!((0..n + 17).all(|place| !is_apart(place, offsets[2]) || addends[place] == 7));
-            prop_assert!((0..n + 17).all(|place| !is_apart(place, offsets[3]) || factors[place] == 7));
-            if has_ends {
+            prop_assert_eq!(&addends[offsets[2]..][..count], &expected.addends[..]);
+            prop_assert_eq!(&factors[offsets[3]..][..count], &expected.factors[..]);
+            prop_assert_eq!(&addends[offsets[2]..][count..n], &b[count..]);
+            let is_apart = |place: usize, offset: usize, n: usize| place < offset || place >= offset + n;
+            prop_assert!((0..n + 17).all(|place| !is_apart(place, offsets[2], n) || addends[place] == 7));
+            prop_assert!((0..n + 17).all(|place| !is_apart(place, offsets[3], count) || factors[place] == 7));
+            if has_ends && count > 0 {
                 prop_assert_eq!(&ends, &expected.ends);
             }
+            prop_assert!(has_ends && count > 0 || ends.iter().all(|end| end.addend == 99), "no state was there");
         }
     }
 }
@@ -277,6 +288,8 @@ fn columns_that_do_not_fit_are_refused() {
     wrong_call!(by_key(&a).columns(10), CallError::SegmentsTwice(_));
     wrong_call!(rows(10).axis(10, 1), CallError::SegmentsTwice(_));
     wrong_call!(axis(5, 10).initial_from(&states), CallError::States { elements: 10, expected: 20, .. });
+    wrong_call!(axis(5, 10).count_from(&50_u32), CallError::CountedElsewhere(_));
+    wrong_call!(axis(10, 10).count_from(&50_u32), CallError::CountedElsewhere(_));
     for strategy in STRATEGIES.into_iter().filter(|strategy| !OF_COLUMNS.contains(strategy)) {
         refused!(strategy, columns(10), ConfigError::TakesNoColumns { .. });
     }
@@ -289,6 +302,30 @@ fn columns_that_do_not_fit_are_refused() {
         .columns(7)
         .inclusive();
     empty.expect("nothing");
+}
+
+/// As many rows are scanned as there are whole ones, and no more than the arrays have.
+#[test]
+fn a_count_of_columns_that_is_no_whole_rows_or_too_large_is_cut_and_told() {
+    let (a, b) = arrays(1000, 1);
+    for (strategy, (count, rows)) in
+        OF_COLUMNS.into_iter().flat_map(|strategy| [(55_u64, 5), (1001, 100), (9, 0)].map(|count| (strategy, count)))
+    {
+        let (mut addends, mut factors) = (vec![7_u32; 1000], vec![7_u16; 1000]);
+        let mut scanner = scanner(strategy, 2);
+        let run = scanner.run(maps()).input(&a).input(&b).output(&mut addends).output(&mut factors);
+        match run.columns(10).count_from(&count).inclusive() {
+            Err(DeviceError::Config(ConfigError::Call(error))) => assert_eq!(*error, CallError::Counted { count }),
+            other => {
+                assert!(!is_made(other), "{strategy}: {count}");
+                return;
+            }
+        }
+        let shape = Shape { outer: 1, length: rows, inner: 10 };
+        let expected = by_column((&a, &b), shape, (false, false), &[Map::IDENTITY; 10]);
+        assert_eq!(addends[..10 * rows], expected.addends[..], "{strategy}: {count}");
+        assert!(addends[10 * rows..].iter().all(|&addend| addend == 7), "{strategy}: {count}");
+    }
 }
 
 /// A sum by key of 8 bytes and its mark have one 128-bit word a descriptor, states of 16 bytes two.

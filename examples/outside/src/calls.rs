@@ -188,6 +188,17 @@ fn count_from<S: AnyScanner>(scanner: &mut S) -> Outcome {
     expect(&scanner.read(&y)?, &[1, 3, 6, 10, -1, -1])
 }
 
+/// Three columns, as long as a number in the device's memory says.
+fn count_of_columns<S: AnyScanner>(scanner: &mut S) -> Outcome {
+    let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;
+    let x = scanner.array(&[1, 2, 3, 4, 5, 6, 7, 8, 9])?;
+    let count = scanner.array(&[6_u32])?;
+    let mut y = scanner.array(&[-1; 9])?;
+    scanner.run(sum).input(&x).output(&mut y).columns(3).count_from(&count).inclusive()?;
+    scanner.check()?;
+    expect(&scanner.read(&y)?, &[1, 2, 3, 5, 7, 9, -1, -1, -1])
+}
+
 fn initial<S: AnyScanner>(scanner: &mut S) -> Outcome {
     let sum = Definition::of_numbers(Operator::Sum, ElementType::I32, ElementType::I32)?.define()?;
     let x = scanner.array(&[1, 2, 3])?;
@@ -452,6 +463,7 @@ calls![
     head_flags,
     offsets,
     count_from,
+    count_of_columns,
     initial,
     initial_from,
     final_state,

@@ -130,7 +130,9 @@ pub(super) fn draw_scan(
     let workload = draw.possible(&[], usual.workloads, |workload| {
         let is_ordered =
             !when.needs(Need::NonCommutative) || !workload.operator().is_some_and(Operator::is_commutative);
-        let is_wanted = when.elements.is_empty() || when.elements.contains(&workload.input());
+        // What is counted are elements of the input.
+        let element = workload.kind().stored_type().map_or(workload.element(), |_| workload.input());
+        let is_wanted = when.elements.is_empty() || when.elements.contains(&element);
         is_wanted && is_ordered && layouts.iter().any(|&layout| holds(layout, workload))
     })?;
     let is_in_order = workload.problem(ELEMENTS).is_reproducible();

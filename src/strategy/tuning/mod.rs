@@ -1,58 +1,7 @@
-//! What `auto` takes: a strategy and its configuration by GPU, element type, operator and size.
+//! What `auto` takes: a strategy and its configuration by GPU, element type, operator and size, or by problem.
 //!
-//! The choice stands in tables (`tuning/*.toml`, embedded), which `lookback tune` measures and writes. A table has
-//! rows in ascending order of size for a type and an operator:
-//!
-//! ```toml
-//! [table]
-//! gpu = "NVIDIA H100 80GB HBM3"
-//! compute_capability = "9.0"
-//! measured = true
-//!
-//! [[row]]
-//! element = "i32"
-//! operator = "sum"
-//! up_to = 8192               # elements; the last row of a type has none
-//! strategy = "single-block"
-//! vt = 16                    # with block_threads; without both, what is suggested for the size
-//! block_threads = 256
-//! evidence = [{ n = 4096, graph_us = 1.9, stream_us = 3.0, cold_us = 2.8 }]
-//!
-//! [[row]]
-//! element = "i32"
-//! operator = "sum"
-//! strategy = "lookahead"
-//! vt = 32
-//! block_threads = 128
-//!
-//! [[row]]
-//! problem = "f32 sum, by rows: float -> float"
-//! line = 256                 # elements of a row or column; without it, for all of which there is no other row
-//! strategy = "lookback"
-//! vt = 16
-//! block_threads = 128
-//! composition = "reduce-then-scan" # how a block scans its tile; without it, what is suggested for the strategy
-//! ```
-//!
-//! **Problems.** A row may be for a problem instead of an element and an operator: for what is called so
-//! ([`Problem::tuning_name`]), and nothing else. Where there is one for the problem, and for the length of its rows or columns,
-//! `auto` takes its strategy, as it is suggested for the problem but for what the row says; where there is none, or above the
-//! limit of the last one, it goes by the other rows and by rules. A table of such rows alone leaves all else to the committed one.
-//!
-//! One block or one cluster that would go round twice for a size has more threads than its row says, so that it goes round
-//! once: a warp more, half as many more, twice as many and so on, whichever is enough.
-//!
-//! **Which rows count** for an instance: its own; else the same type's with `sum`; else, for an integer, those of an
-//! integer of the same size; else the strategies of the widest type that the table has, by bytes, in the configurations
-//! that [`ScanConfig::suggested`] gives. So do narrow elements under another operator than the sum: a row's
-//! configuration is made for several of them in a register.
-//!
-//! **Which table counts** on a GPU: that of its compute capability; from 9.0 on, else the nearest lower one; before
-//! 9.0 `before_sm_90`, which goes by bytes and multiprocessors (`[[rule]]`) and knows no `lookahead`. The CPU device
-//! takes `sm_90`. A row whose tile a block of the GPU cannot hold gives way to what is suggested.
-//!
-//! The mode of a scan plays no part in the choice: inclusive and exclusive scans move the same bytes, and rows rest on
-//! measurements of both.
+//! The choice stands in tables (`tuning/*.toml`, embedded), which `lookback tune` measures and writes. How a table is written, which one
+//! counts on a GPU, and which of its rows for a scan, is in `docs/tuning.md`.
 
 mod table;
 
