@@ -304,13 +304,10 @@ fn columns_that_do_not_fit_are_refused() {
     empty.expect("nothing");
 }
 
-/// As many rows are scanned as there are whole ones, and no more than the arrays have.
 #[test]
-fn a_count_of_columns_that_is_no_whole_rows_or_too_large_is_cut_and_told() {
+fn a_count_of_columns_that_is_no_whole_rows_or_too_large_is_told() {
     let (a, b) = arrays(1000, 1);
-    for (strategy, (count, rows)) in
-        OF_COLUMNS.into_iter().flat_map(|strategy| [(55_u64, 5), (1001, 100), (9, 0)].map(|count| (strategy, count)))
-    {
+    for (strategy, count) in OF_COLUMNS.into_iter().flat_map(|strategy| [55, 1001, 9].map(|count| (strategy, count))) {
         let (mut addends, mut factors) = (vec![7_u32; 1000], vec![7_u16; 1000]);
         let mut scanner = scanner(strategy, 2);
         let run = scanner.run(maps()).input(&a).input(&b).output(&mut addends).output(&mut factors);
@@ -321,10 +318,7 @@ fn a_count_of_columns_that_is_no_whole_rows_or_too_large_is_cut_and_told() {
                 return;
             }
         }
-        let shape = Shape { outer: 1, length: rows, inner: 10 };
-        let expected = by_column((&a, &b), shape, (false, false), &[Map::IDENTITY; 10]);
-        assert_eq!(addends[..10 * rows], expected.addends[..], "{strategy}: {count}");
-        assert!(addends[10 * rows..].iter().all(|&addend| addend == 7), "{strategy}: {count}");
+        assert!(addends.iter().all(|&addend| addend == 7), "{strategy}: {count}");
     }
 }
 
