@@ -627,6 +627,7 @@ fn many_kinds<S: AnyScanner>(scanner: &mut S) -> Result<(), S::Error> {
         Definition::select::<f32>("return x > limit;").parameter::<f32>("limit").define().expect("a definition");
     scanner.run(large).parameter(1.0_f32).input(&a).output(&mut h).count_into(&mut count).compact()?;
     scanner.run(sum).in_place(&mut h).count_from(&count).inclusive()?;
+    scanner.run(sum).in_place(&mut h).columns(50).count_from(&count).inclusive()?;
     let mut total = scanner.zeros::<f32>(1)?;
     scanner.run(sum).input(&h).total(&mut total)?;
     let (shorter, mut nothing): (S::Array<f32>, S::Array<f32>) = (scanner.zeros(N - 1)?, scanner.zeros(0)?);
@@ -669,6 +670,15 @@ fn the_kernels_of_a_program_are_made_for_gpus_that_are_not_here() {
     sum(&mut others).expect("one for each");
     assert_eq!(others.kernels(), 2);
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), of_one + 2);
+    // Blocks that stay go down as much of columns as the device says.
+    let staying = Choices::on(gpu(Architecture::HOPPER)).with_strategy(Strategy::Lookahead);
+    let mut staying = Ahead::new(compiler().keeping_in(folder.path()), [staying]);
+    let recurrence = Definition::linear_recurrence::<f32>().expect("numbers").define().expect("a definition");
+    let [a, mut h] = [(); 2].map(|()| staying.zeros::<f32>(1000).expect("an array"));
+    let count = staying.zeros::<u32>(1).expect("an array");
+    let run = staying.run(recurrence).input(&a).in_place(&mut h).columns(10).count_from(&count);
+    run.inclusive().expect("a kernel");
+    assert_eq!(staying.kernels(), 1);
     // Without a folder, or where there can be none, nothing is made.
     let homeless = sum(&mut Ahead::new(compiler(), [gpu(old)]));
     assert!(matches!(homeless, Err(CudaError::NoFolder)), "{homeless:?}");
