@@ -46,8 +46,8 @@ MODES = ["inclusive", "exclusive", "inclusive-minus-input"]
 FIGURES = ["cold", "stream", "graph", "latency", "behind", "call", "untracked-call"]
 PROBLEMS = [
     "flat", "reverse", "reproducible", "rows", "reverse-rows", "strided-rows", "columns", "reverse-columns", "batched-columns",
-    "by-key", "head-flags", "offsets", "recurrence", "reverse-recurrence", "recurrence-columns", "reverse-recurrence-columns", "batched-recurrence",
-    "reverse-batched-recurrence",
+    "by-key", "head-flags", "offsets", "recurrence", "reverse-recurrence", "recurrence-columns", "reverse-recurrence-columns",
+    "batched-recurrence", "reverse-batched-recurrence",
     "partition", "partition-most", "reduce-by-key", "totals-first", "select", "select-most", "unique", "unique-most",
     "run-length-encode", "non-trivial-runs", "nonzero", "sort", "sort-by-half", "sort-pairs", "histogram",
     "cumulated-histogram", "even-histogram", "histogram-between", "expand", "scatter",

@@ -326,10 +326,10 @@ impl<'a, M: Memory> Run<'a, M> {
 
     /// Scans the first elements of the arrays, as many as this number in the device's memory says when the scan begins; what lies behind
     /// them is neither read nor written. Of two numbers, as [`Self::count_into`] leaves them, it is the first. Of a matrix that is scanned
-    /// by [`Self::columns`] these are its first rows; [`Self::axis`] takes none, unless `inner` is 1 and no array has a stride. A number that is larger than the
-    /// arrays, or no whole rows, counts as many as there are: on a GPU [`cuda::Scanner::check`](crate::cuda::Scanner::check) says so, and over
-    /// slices it is an error of the run. Of none, a final state is left as it is. Of an expansion it counts items, which have one offset
-    /// more.
+    /// by [`Self::columns`] these are its first rows; [`Self::axis`] takes a number only where `inner` is 1 and no array has a stride. A
+    /// number that is larger than the arrays, or no whole rows, counts as many as there are: on a GPU
+    /// [`cuda::Scanner::check`](crate::cuda::Scanner::check) says so, and over slices it is an error of the run. Of none, a final state is
+    /// left as it is. Of an expansion it counts items, which have one offset more.
     pub fn count_from<T: WholeNumber>(mut self, count: &'a (impl Lends<M, T> + ?Sized)) -> Self {
         let lent = self.lend(count);
         self.call.count(lent);

@@ -51,7 +51,7 @@ struct binned_by_value : binned<Own, Count, is_counted_> {
   using binned_type = typename Own::inputs;
   static constexpr u32 maximum_counts = 256;
   static constexpr u32 bins = Own::bins;
-  // Where there are fewer of them than values, some must.
+  // Where there are fewer bins than values, several values fall into one.
   static constexpr bool shares_bins = bins < maximum_counts;
 
   DEVICE static u32 counts(const lookback_launch&) { return maximum_counts; }

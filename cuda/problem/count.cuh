@@ -12,8 +12,8 @@ DEVICE u64 load_number(const void* numbers, u32 bytes, u64 index) {
   return memory::load(static_cast<const u64*>(numbers) + index);
 }
 
-// The elements of a scan: no more than the arrays have and whole rows, whatever the count says. A row is what lies side by side,
-// whether it is scanned or goes across columns that are.
+// The elements of a scan: no more than the arrays have and whole rows, whatever the count says. A row is what lies side by side: one
+// that is scanned, or an element of each column.
 DEVICE u64 elements_of(const lookback_launch& launch) {
   if (launch.count == nullptr) return launch.n;
   const u64 count = load_number(launch.count, launch.count_bytes, 0);
@@ -34,8 +34,8 @@ DEVICE u64 counted_items(const lookback_launch& launch) {
   return launch.segments;
 }
 
-// The columns of a matrix of so many elements, as long as they are then, and their tiles, of which there is one of no elements, too.
-// Where each block has a tile of its own there are as many as before, which go on to tell each other what stands above them.
+// Makes the columns of a matrix as long as the elements that were counted, in as many tiles as they need, at least one. Where each block
+// has a tile of its own there are as many as before: those behind the end load nothing, and tell each other what stands above them.
 template <class Config>
 DEVICE void shorten_columns(Config config, lookback_launch& counted) {
   lookback_axis& axis = counted.axis;

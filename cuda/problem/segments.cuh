@@ -45,12 +45,9 @@ struct columns_of_tensor : one_segment {
   static constexpr u32 columns_of_thread = columns_of_thread_;
 };
 
-struct segments_of_states {
+// Segments that states tell: what differs from one of all elements.
+struct segments_of_states : one_segment {
   static constexpr bool are_several = true;
-  static constexpr bool are_strided = false;
-  static constexpr bool are_columns = false;
-  static constexpr bool are_rows = false;
-  static constexpr bool has_states = false;
   static constexpr bool finds_last_begin = false;
   template <class Operator>
   using operator_on = segmented<Operator>;
@@ -82,8 +79,6 @@ struct equal_rows : segments_of_states {
   static constexpr bool has_states = has_states_;
   // A row that begins with a state of its own is looked at where it does.
   static constexpr bool finds_last_begin = !has_states;
-  template <class Elements>
-  using inputs_with = Elements;
 
   // A tile has less than 2^17 elements, so that whatever is more may be cut to this.
   static constexpr u32 many = 1u << 31;
@@ -119,8 +114,6 @@ struct equal_rows : segments_of_states {
     }
     return left < width ? tile.pattern << left & ((1u << width) - 1) : 0;
   }
-  template <class Elements>
-  DEVICE static Elements inputs_of(const Elements& items) { return items; }
 
   template <class Source>
   DEVICE static u32 last_begin(const Source& source, u32 offset, u32 count) {
@@ -142,26 +135,13 @@ struct equal_rows : segments_of_states {
 
 // What the elements of one segment are, where the warp knows that they are of one: nothing is marked.
 template <class Segments>
-struct within_segment {
+struct within_segment : one_segment {
   static constexpr bool are_several = true;
   static constexpr bool are_strided = Segments::are_strided;
-  static constexpr bool are_rows = false;
-  static constexpr bool has_states = false;
-  template <class Operator>
-  using operator_on = Operator;
   template <class Elements>
   using inputs_with = typename Segments::template inputs_with<Elements>;
-  using place = one_segment::place;
-  template <u32 width, class Vectors>
-  DEVICE static u32 begins(place, int, const Vectors&) { return 0; }
   template <class Elements>
   DEVICE static auto inputs_of(const Elements& items) { return Segments::inputs_of(items); }
-  template <class Operator>
-  DEVICE static typename Operator::value_type state_of(typename Operator::value_type value, u32) { return value; }
-  template <class T>
-  DEVICE static T value_of(T state) { return state; }
-  template <class T>
-  DEVICE static T before(T prefix, T, T) { return prefix; }
 };
 
 // An array in front of the others tells where segments begin.

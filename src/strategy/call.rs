@@ -486,7 +486,7 @@ impl Call {
     }
 
     /// What the axis is of arrays of `n` elements. Columns that have no others beside them are rows, whose elements lie side by side, and
-    /// a single column is the whole array, of which the device may scan a part.
+    /// a single column is the whole array, of which the device may be told to scan a part.
     fn resolve_axis(&mut self, n: u64) -> Result<(), CallError> {
         let Some((length, inner)) = self.axis else { return Ok(()) };
         let is_single = length.is_none() && inner == 1;

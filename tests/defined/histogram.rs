@@ -57,7 +57,7 @@ proptest! {
         }
     }
 
-    /// Fewer bins than values, and more: a value is asked for its bin once, or its elements one by one where the text has the place.
+    /// Fewer bins than values, and more. The text is asked once a value, or once an element where it has the place.
     #[test]
     fn bytes_are_counted_in_bins_of_their_values(
         (vt, (before, n), seed) in sizes(),

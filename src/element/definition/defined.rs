@@ -326,9 +326,9 @@ impl Defined {
         let widths = self.inputs().chain(self.outputs()).map(|(_, bytes)| bytes).chain([self.own_state_bytes()]);
         let is_vector = |row: usize| row.is_power_of_two() && row <= VECTOR;
         let are_vectors = widths.map(|bytes| bytes.checked_mul(columns)).all(|row| row.is_some_and(is_vector));
-        // The device's count is one of elements.
-        let are_elements = self.is_strided || self.is_reproducible || self.is_counted;
-        (are_vectors && !are_elements).then(|| self.in_segments(Segments::Narrow(columns)))
+        // Strides, an order that follows from indices, and the device's count are told in elements.
+        let is_told_in_elements = self.is_strided || self.is_reproducible || self.is_counted;
+        (are_vectors && !is_told_in_elements).then(|| self.in_segments(Segments::Narrow(columns)))
     }
 
     /// One whose kernels are the same: they do not depend on all of an axis.

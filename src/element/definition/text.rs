@@ -124,7 +124,7 @@ impl Definition {
     fn binned_text(&self, Binning { bin, histogram }: &Binning, title: &str) -> String {
         let (loaded, given) = (parameters(&self.inputs, ""), arguments(&self.inputs, "items"));
         let set = self.set_parameters();
-        // Where values alone are asked about, a text that has the place after all is none.
+        // Where values alone are asked about, the compiler refuses a text that has the place after all.
         let place = if self.is_binned_by_value() { "" } else { " i" };
         let function = format!("u32 user_bin([[maybe_unused]] u64{place}{loaded}{set}) {}", body_of("bin", title, bin));
         let own = format!(
