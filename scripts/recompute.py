@@ -46,6 +46,7 @@ MODES = ["inclusive", "exclusive", "inclusive-minus-input"]
 FIGURES = ["cold", "stream", "graph", "latency", "behind", "call", "untracked-call"]
 PROBLEMS = [
     "flat", "reverse", "reproducible", "rows", "reverse-rows", "strided-rows", "columns", "reverse-columns", "batched-columns",
+    "reproducible-columns",
     "by-key", "head-flags", "offsets", "recurrence", "reverse-recurrence", "recurrence-columns", "reverse-recurrence-columns",
     "batched-recurrence", "reverse-batched-recurrence",
     "partition", "partition-most", "reduce-by-key", "totals-first", "select", "select-most", "unique", "unique-most",
@@ -57,12 +58,12 @@ RECURRENCES = {
     "reverse-batched-recurrence",
 }
 LINES = {"rows": "rows", "reverse-rows": "rows", "strided-rows": "strided rows", "columns": "columns", "reverse-columns": "columns",
-         "batched-columns": "columns",
+         "batched-columns": "columns", "reproducible-columns": "columns",
          "recurrence": "rows", "reverse-recurrence": "rows", "recurrence-columns": "columns",
          "reverse-recurrence-columns": "columns", "batched-recurrence": "columns", "reverse-batched-recurrence": "columns"}
 OF_EACH = {"batched-columns", "batched-recurrence", "reverse-batched-recurrence"}  # of 8 matrices
 WITH_OPERATOR = {"flat", "reverse", "reproducible", "rows", "reverse-rows", "strided-rows", "columns", "reverse-columns",
-                 "batched-columns", "by-key", "head-flags", "offsets", "reduce-by-key", "totals-first"}
+                 "batched-columns", "reproducible-columns", "by-key", "head-flags", "offsets", "reduce-by-key", "totals-first"}
 BY_VALUES = {"select", "unique", "run-length-encode", "non-trivial-runs", "nonzero"}
 HISTOGRAMS = {"histogram", "cumulated-histogram", "even-histogram", "histogram-between"}
 NO_SCANS = {"sort", "sort-by-half", "sort-pairs", "expand", "scatter"} | HISTOGRAMS
@@ -617,7 +618,7 @@ def problem_lines(record):
 def scan_text(row):
     """What is scanned: "f32 sum, rows of 512"."""
     kind = row.problem
-    how = "reproducible " if kind == "reproducible" else "reverse " if kind.startswith("reverse") else ""
+    how = "reproducible " if kind.startswith("reproducible") else "reverse " if kind.startswith("reverse") else ""
     if kind in WITH_OPERATOR:
         scan = f"{row.element} {row.operator}"
     else:

@@ -287,15 +287,27 @@ fn tiles_that_are_dealt_to_ranks_meet_in_the_system() {
 fn reproducible_scans_are_compiled_without_spills_on_the_oldest_architecture_and_on_hopper() {
     let Some(compiler) = compiler("reproducible_scans_are_compiled_without_spills") else { return };
     let mut jobs = Vec::new();
-    for (input, output) in [(ElementType::F32, ElementType::F32), (ElementType::U8, ElementType::F32)] {
-        let workload = Workload::new(ProblemKind::Reproducible, Operator::Sum, input, output, None).expect("sums");
+    let (flat, columns) = ((ProblemKind::Reproducible, None), (ProblemKind::ReproducibleColumns, Some(1 << 10)));
+    for (input, output, (kind, length)) in [
+        (ElementType::F32, ElementType::F32, flat),
+        (ElementType::U8, ElementType::F32, flat),
+        (ElementType::F32, ElementType::F32, columns),
+    ] {
+        let workload = Workload::new(kind, Operator::Sum, input, output, length).expect("sums");
         let n = 1 << 20;
         let problem = workload.problem(n);
-        for &strategy in Strategy::ALL.iter().filter(|strategy| strategy.row().is_reproducible) {
+        let of_columns = |&&strategy: &&Strategy| strategy == Strategy::Lookahead;
+        let is_asked = |strategy: &&Strategy| match length {
+            Some(_) => of_columns(strategy),
+            None => strategy.row().is_reproducible,
+        };
+        for &strategy in Strategy::ALL.iter().filter(is_asked) {
             let Resolved { config, .. } = Tuning::suggested(strategy, problem, n);
             let aligned = ScanRequest::aligned(workload.instance(), strategy, Mode::Inclusive, config, n);
             let plan = Plan::new(&ScanRequest { problem, ..aligned }).expect("it is offered");
+            // Down columns look-ahead is for Hopper and later; before it spills.
             let architectures = [Architecture::CHECKED[0], HOPPER].into_iter();
+            let architectures = architectures.filter(|&gpu| length.is_none() || gpu == HOPPER);
             let architectures = architectures.filter(|&architecture| plan.fits(architecture));
             jobs.extend(architectures.map(|architecture| {
                 let Step { kernel, problem, config, .. } = plan.steps[0];

@@ -25,7 +25,7 @@ use cudarc::driver::{
 };
 use cudarc::nvrtc::Ptx;
 use half::{bf16, f16};
-use index_order::{Order, bits, floats};
+use index_order::{Order, OrderDown, bits, floats};
 use keep_odd::{BLOCK_THREADS, KEEP_ODD, OddArguments, TILE, odd};
 use lookback::abi;
 use lookback::cuda::compile::ENTRY_POINT;
@@ -812,6 +812,21 @@ fn reproducible_scans_have_the_bits_of_the_documented_order() {
             let run = scanner.run(&stream, recurrence).input(&a).input(&x).output(&mut out);
             run.reproducible().inclusive().expect("it is launched");
             assert!(bits(&stream.clone_dtoh(&out).expect("memory")) == of_states, "recurrence, {from}, {to}, {number}");
+        }
+    }
+    // Down columns, of one strip and of several, of two matrices and at no vector.
+    for (columns, rows, from) in [(3, 150_000, 1), (132, 9001, 0)] {
+        let order = OrderDown::of(columns, [&[4], &[4]], 4, None);
+        let n = 2 * rows * columns;
+        let (x_there, mut out) = (x_on_gpu.slice(from..from + n), y.slice_mut(..n));
+        let run = scanner.run(&stream, sums).input(&x_there).output(&mut out);
+        run.axis(rows, columns).reproducible().inclusive().expect("it is launched");
+        let made = bits(&stream.clone_dtoh(&out).expect("memory"));
+        for first in (0..2).flat_map(|matrix| (0..columns).map(move |column| matrix * rows * columns + column)) {
+            let column: Vec<f32> = (0..rows).map(|row| x[from + first + row * columns]).collect();
+            let expected = bits(&order.scan(&column, 0.0, 0.0, false, |a, b| a + b));
+            let is_right = expected.iter().enumerate().all(|(row, &bits)| made[first + row * columns] == bits);
+            assert!(is_right, "{columns} columns, from {first} on");
         }
     }
 }

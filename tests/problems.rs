@@ -27,7 +27,9 @@ fn workload(kind: ProblemKind, segment: u64) -> Workload {
     let (operator, input, element) = match kind {
         ProblemKind::Flat => (Operator::Sum, U8, U32),
         ProblemKind::Reverse => (Operator::Bicyclic, BicyclicPair, BicyclicPair),
-        ProblemKind::Reproducible => (Operator::Intervals, IndexInterval, IndexInterval),
+        ProblemKind::Reproducible | ProblemKind::ReproducibleColumns => {
+            (Operator::Intervals, IndexInterval, IndexInterval)
+        }
         ProblemKind::Rows => (Operator::Sum, F32, F32),
         ProblemKind::ReverseRows => (Operator::Max, U16, U16),
         ProblemKind::StridedRows => (Operator::Bicyclic, BicyclicPair, BicyclicPair),

@@ -213,6 +213,8 @@ problems! {
     ReverseColumns = "reverse-columns": ByOperator, Each(COLUMN), All, reversed: true;
     /// Each column of each of 8 matrices, one behind the other, by itself.
     BatchedColumns = "batched-columns": ByOperator, Each(COLUMN_OF_EACH), All, reversed: false;
+    /// Each column by itself, reproducibly: partial results in an order that follows from indices and the number of columns.
+    ReproducibleColumns = "reproducible-columns": InOrder, Each(COLUMN), All, reversed: false;
     /// Each run of equal neighbouring keys by itself.
     ByKey = "by-key": ByOperator, ToldBy(Telling::Keys), All, reversed: false;
     /// Anew from each element that has a flag.

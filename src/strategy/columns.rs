@@ -98,7 +98,9 @@ impl Columns {
         const LEAST_BYTES: u64 = 32 << 10;
         const GROUP: u64 = 8;
         let tile_bytes = columns.tile_rows * strip_columns * problem.bytes_of_all_inputs() as u64;
-        let tiles = BYTES_OF_A_HOP / tile_bytes.max(LEAST_BYTES) / columns.lines;
+        // What is reproducible does not depend on how many matrices are scanned together.
+        let side_by_side = if problem.is_reproducible() { strips } else { columns.lines };
+        let tiles = BYTES_OF_A_HOP / tile_bytes.max(LEAST_BYTES) / side_by_side;
         let period = 1 << tiles.max(1).ilog2();
         Self { levels: [period, period.min(GROUP)], ..columns }
     }
@@ -258,8 +260,9 @@ fn staged(problem: Problem, axis: Axis, n: u64, thread_bytes: u64) -> ScanConfig
     let row_bytes = staged_columns_of_thread(problem) * problem.bytes_of_all_inputs().max(1) as u64;
     let laid_out = |vt| Columns::staged(axis, problem, (vt, MOST_THREADS), n);
     let mut vt = rows_of_thread(thread_bytes, row_bytes, 16);
-    // A tile that is not full takes as long as a full one.
-    while u64::from(vt) > FEWEST_ROWS && laid_out(vt).tile_rows > axis.length {
+    // A tile that is not full takes as long as a full one. Where it is a part of what the scan gives, that does not depend on how
+    // long columns are.
+    while !problem.is_reproducible() && u64::from(vt) > FEWEST_ROWS && laid_out(vt).tile_rows > axis.length {
         vt /= 2;
     }
     // Where a quarter of a warp, whose vectors are read at one time, has those of several groups, an odd number of rows keeps

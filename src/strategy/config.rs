@@ -139,9 +139,13 @@ pub enum ConfigError {
          fields that fill it up"
     )]
     TotalOfStates { problem: String, state_bytes: usize },
-    /// No strategy scans columns so.
-    #[error("columns are not scanned reproducibly: scan rows, or leave `reproducible` out")]
-    ReproducibleColumns,
+    /// The strategy combines tiles of a column as it finds them, or columns are strided, which the one with an order does not take.
+    #[error(
+        "the strategy '{strategy}' does not scan {}columns reproducibly: {}, or leave `reproducible` out",
+        if *is_strided { "strided " } else { "" },
+        Self::OF_REPRODUCIBLE_COLUMNS
+    )]
+    ReproducibleColumns { strategy: &'static str, is_strided: bool },
     /// The strategy combines tiles in another order than one after the other.
     #[error(
         "the strategy '{strategy}' does not scan {problem}: choose 'auto', 'lookback', 'lookahead', 'one-wave', \
@@ -198,6 +202,9 @@ impl ConfigError {
     /// (`warps_joined_serially` in `cuda/block/warp_totals.cuh`).
     pub(super) const REPRODUCIBLE_THREADS: u32 = abi::LOOKBACK_ARRAYS_REDUCING_WARPS * abi::LOOKBACK_WARP_LANES;
 
+    /// What does so with columns.
+    const OF_REPRODUCIBLE_COLUMNS: &'static str = "choose 'auto' or 'lookahead', of arrays without strides";
+
     /// What scans down columns.
     const OF_COLUMNS: &'static str = "'auto', 'lookback' or 'lookahead'";
 
@@ -207,6 +214,9 @@ impl ConfigError {
         match self {
             Self::TakesNoArrays { .. } => {
                 Some("they scan one array of numbers, as a whole and from its first element to its last".to_owned())
+            }
+            Self::ReproducibleColumns { .. } => {
+                Some(format!("they scan no columns reproducibly; {}", Self::OF_REPRODUCIBLE_COLUMNS))
             }
             Self::TakesNoColumns { .. } => Some(format!("they scan along rows; choose {}", Self::OF_COLUMNS)),
             Self::WorksInOutput { .. } => Some("they work in the output, so they scan one type of values".to_owned()),
@@ -225,7 +235,7 @@ impl ConfigError {
                 | Self::WorksInOutput { .. }
                 | Self::SpineOfStates { .. }
                 | Self::NotReproducible { .. }
-                | Self::ReproducibleColumns
+                | Self::ReproducibleColumns { .. }
         )
     }
 

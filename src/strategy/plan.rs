@@ -199,24 +199,25 @@ impl Plan {
             return Err(ConfigError::StaticOrder(request.strategy.name()));
         }
         let strategy = request.strategy.name();
+        let is_reproducible = problem.is_reproducible();
+        let is_strided = problem.defined().is_some_and(Defined::is_strided);
+        let has_order_down = shape.kernel_of_columns == Some(Kernel::ColumnsAhead) && !is_strided;
+        if is_reproducible && problem.axis().is_some() && !has_order_down {
+            return Err(ConfigError::ReproducibleColumns { strategy, is_strided });
+        }
         if problem.defined().is_some() && !shape.takes_arrays() {
             return Err(ConfigError::TakesNoArrays { strategy, problem: problem.to_string() });
         }
         if problem.axis().is_some() && shape.kernel_of_columns.is_none() {
             return Err(ConfigError::TakesNoColumns { strategy, problem: problem.to_string() });
         }
-        let is_strided = problem.defined().is_some_and(Defined::is_strided);
         if is_strided && !shape.takes_strides() {
             return Err(ConfigError::TakesNoStrides { strategy, problem: problem.to_string() });
         }
         if !problem.is_scan() && shape.kernels_of_no_scan.is_empty() {
             return Err(ConfigError::ScansAlone { strategy, problem: problem.to_string() });
         }
-        let is_reproducible = problem.is_reproducible();
-        if is_reproducible {
-            if problem.axis().is_some() {
-                return Err(ConfigError::ReproducibleColumns);
-            }
+        if is_reproducible && problem.axis().is_none() {
             if !request.strategy.row().is_reproducible {
                 return Err(ConfigError::NotReproducible { strategy, problem: problem.to_string() });
             }

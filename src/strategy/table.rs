@@ -31,7 +31,7 @@ pub struct StrategyRow {
     /// Whether every run combines the same partial results in the same order, whichever block is first: sums of floats
     /// are then the same to the bit.
     pub has_fixed_order: bool,
-    /// Whether it can combine tiles one after the other, so that scans are reproducible.
+    /// Whether it can combine tiles one after the other, so that scans other than down columns are reproducible.
     pub is_reproducible: bool,
     /// What keeps it from large arrays.
     pub limit: Option<Limit>,

@@ -22,7 +22,7 @@ impl Shape {
     }
 
     /// Places of the elements of each column, in the direction of the scan.
-    fn columns(self, is_reversed: bool) -> impl Iterator<Item = Vec<usize>> {
+    pub(super) fn columns(self, is_reversed: bool) -> impl Iterator<Item = Vec<usize>> {
         let Self { outer, length, inner } = self;
         (0..outer).flat_map(move |o| {
             (0..inner).map(move |j| {

@@ -1,6 +1,7 @@
 //! Reproducible scans: the bits of the documented order, in every strategy that has them.
 
-use super::index_order::{Order, bits, floats};
+use super::columns::Shape;
+use super::index_order::{Order, OrderDown, bits, floats};
 use super::*;
 use lookback::cpu::{BlockOrder, Schedule};
 use lookback::run::AnyScanner;
@@ -102,6 +103,11 @@ enum Anew {
     AtFlags,
 }
 
+/// The bits, where all that are no numbers are one.
+fn one_nan(value: f32) -> u32 {
+    if value.is_nan() { f32::NAN.to_bits() } else { value.to_bits() }
+}
+
 /// A recurrence whose identity (1, 0) changes bits: of zeros with a sign, and of infinite factors. All NaNs are one.
 fn recurrence_bits(
     (strategy, config, resident): (Strategy, ScanConfig, u32),
@@ -124,8 +130,7 @@ fn recurrence_bits(
         Anew::AtFlags => run.head_flags(&flags),
     };
     let made = is_made(if is_exclusive { run.exclusive() } else { run.inclusive() });
-    let bits_of = |value: &f32| if value.is_nan() { f32::NAN.to_bits() } else { value.to_bits() };
-    made.then(|| h[to..].iter().map(bits_of).collect())
+    made.then(|| h[to..].iter().map(|&value| one_nan(value)).collect())
 }
 
 proptest! {
@@ -196,6 +201,122 @@ fn sums_of_what_is_not_negative_never_fall_where_they_are_added_one_by_one() {
     assert!(y.windows(2).all(|pair| pair[0] <= pair[1]));
 }
 
+/// Shapes of one strip and of several, whose rows are whole lines of 16 bytes or not, with a tile that is not full.
+fn shapes_of_columns() -> impl proptest::strategy::Strategy<Value = Shape> {
+    let any = (1_usize..4, 1_usize..2000, prop::sample::select(vec![2_usize, 3, 4, 8, 31, 33, 64, 100, 132, 260]));
+    // So many that a case takes less than a second.
+    any.prop_map(|(outer, length, inner)| Shape { outer, length: length.min(60_000 / (outer * inner)).max(1), inner })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// In the crate's tiles and in small ones, of which columns have several periods; wherever the arrays begin and however many
+    /// matrices there are.
+    #[test]
+    fn a_reproducible_sum_down_columns_has_the_bits_of_the_order_that_is_documented(
+        shape in shapes_of_columns(),
+        tile in prop::sample::select(vec![None, Some((4, 32)), Some((1, 32)), Some((3, 64)), Some((8, 128))]),
+        seed: u64,
+        from in 0_usize..4,
+        to in 0_usize..4,
+        is_reversed: bool,
+        is_exclusive: bool,
+        is_in_place: bool,
+    ) {
+        let n = shape.elements();
+        let order = OrderDown::of(shape.inner, [&[4], &[4]], 4, tile);
+        let x = [vec![f32::NAN; from], floats(n, seed)].concat();
+        let mut y = if is_in_place { x.clone() } else { vec![f32::INFINITY; n + to] };
+        let config = tile.map(|(vt, block_threads)| ScanConfig {
+            vt: vt as u32,
+            block_threads: block_threads as u32,
+            ..ScanConfig::default()
+        });
+        let mut scanner = hostile(Strategy::Lookahead, 3);
+        if let Some(config) = config {
+            scanner = scanner.with_config(config);
+        }
+        let run = scanner.run(sums());
+        let run = match is_in_place {
+            true => run.in_place(&mut y[from..]),
+            false => run.input(&x[from..]).output(&mut y[to..]),
+        };
+        let run = run.axis(shape.length, shape.inner).reproducible();
+        let run = if is_reversed { run.reversed() } else { run };
+        if !is_made(if is_exclusive { run.exclusive() } else { run.inclusive() }) {
+            return Ok(());
+        }
+        let y = &y[if is_in_place { from } else { to }..];
+        for places in shape.columns(is_reversed) {
+            let column: Vec<f32> = places.iter().map(|&place| x[from + place]).collect();
+            let expected = bits(&order.scan(&column, 0.0, 0.0, is_exclusive, |a, b| a + b));
+            let made: Vec<f32> = places.iter().map(|&place| y[place]).collect();
+            prop_assert_eq!(bits(&made), expected, "{:?}", order);
+        }
+    }
+}
+
+/// Narrow elements in wide states, wide ones, and no more rows than a number says, which are no whole tile.
+#[test]
+fn columns_of_other_widths_and_counted_ones_have_their_order() {
+    let shape = Shape { outer: 1, length: 700, inner: 132 };
+    let n = shape.elements();
+    let (order, x) = (OrderDown::of(shape.inner, [&[1], &[4]], 4, None), floats(n, 41));
+    let bytes: Vec<u8> = x.iter().map(|x| (x.to_bits() >> 11) as u8).collect();
+    let halves = Definition::of_numbers(Operator::Sum, ElementType::U8, ElementType::F32).expect("numbers");
+    // Thirds, whose sums are rounded.
+    let thirds = halves.load("return static_cast<float>(x) / 3.0f;").define().expect("sums");
+    let (mut y, mut z, rows) = (vec![0.0_f32; n], vec![0.0_f64; n], 411 * shape.inner as u32);
+    let mut scanner = hostile(Strategy::Lookahead, 3);
+    let run = scanner.run(thirds).input(&bytes).output(&mut y).columns(shape.inner).count_from(&rows);
+    if !is_made(run.reproducible().inclusive()) {
+        return;
+    }
+    let wide: Vec<f64> = x.iter().map(|&x| f64::from(x) / 3.0).collect();
+    let doubles = Definition::of_numbers(Operator::Sum, ElementType::F64, ElementType::F64).expect("numbers");
+    let run = scanner.run(doubles.define().expect("sums")).input(&wide).output(&mut z).columns(shape.inner);
+    run.reproducible().inclusive().expect("it is made");
+    let order_of_doubles = OrderDown::of(shape.inner, [&[8], &[8]], 8, None);
+    for places in shape.columns(false) {
+        let column: Vec<f32> = places[..411].iter().map(|&place| f32::from(bytes[place]) / 3.0).collect();
+        let expected = order.scan(&column, 0.0, 0.0, false, |a, b| a + b);
+        assert!(places.iter().zip(expected).all(|(&place, expected)| y[place].to_bits() == expected.to_bits()));
+        assert!(places[411..].iter().all(|&place| y[place].to_bits() == 0));
+        let column: Vec<f64> = places.iter().map(|&place| wide[place]).collect();
+        let expected = order_of_doubles.scan(&column, 0.0, 0.0, false, |a, b| a + b);
+        assert!(places.iter().zip(expected).all(|(&place, expected)| z[place].to_bits() == expected.to_bits()));
+    }
+}
+
+/// What `auto` takes, of two arrays whose products are rounded, from a state a column, over more than a period of tiles.
+#[test]
+fn a_reproducible_recurrence_down_columns_has_them_too() {
+    const COLUMNS: usize = 132;
+    let order = OrderDown::of(COLUMNS, [&[4, 4], &[4]], 8, None);
+    let shape = Shape { outer: 1, length: order.period_rows() + order.tile_rows() + 5, inner: COLUMNS };
+    let n = shape.elements();
+    let (a, b) = (floats(n, 31), floats(n, 32));
+    let mut a: Vec<f32> = a.iter().map(|a| 0.5 + a.fract() / 2.0).collect();
+    // Of it the identity (1, 0) makes what is no number, where one is combined too many.
+    a[COLUMNS * (order.tile_rows() / 2) + 7] = f32::INFINITY;
+    let states: Vec<[f32; 2]> = (0..COLUMNS).map(|j| [1.0, j as f32 / 3.0]).collect();
+    let mut h = vec![0.0_f32; n];
+    let recurrence = Definition::linear_recurrence::<f32>().expect("numbers").define().expect("a recurrence");
+    let mut scanner = HostScanner::new(CpuSettings::default());
+    let run = scanner.run(recurrence).input(&a).input(&b).output(&mut h).initial_from(&states);
+    if !is_made(run.columns(COLUMNS).reproducible().inclusive()) {
+        return;
+    }
+    let combine = |left: [f32; 2], right: [f32; 2]| [left[0] * right[0], right[0] * left[1] + right[1]];
+    for (places, state) in shape.columns(false).zip(states) {
+        let items: Vec<[f32; 2]> = places.iter().map(|&place| [a[place], b[place]]).collect();
+        let expected = order.scan(&items, [1.0, 0.0], state, false, combine);
+        let is_right = |(&place, state): (&usize, &[f32; 2])| one_nan(h[place]) == one_nan(state[1]);
+        assert!(places.iter().zip(&expected).all(is_right), "column {}", places[0]);
+    }
+}
+
 /// Neither the order of today nor the reproducible one is monotone: a tree of a few values more may come to a little less.
 #[test]
 fn sums_of_what_is_not_negative_may_fall_by_a_rounding_in_both_modes() {
@@ -229,9 +350,15 @@ fn what_cannot_be_reproducible_is_refused() {
     let mut trees = HostScanner::new(CpuSettings::default()).with_strategy(Strategy::ReduceThenScan);
     let error = refused(trees.run(sums()).input(&x).output(&mut y).reproducible().inclusive());
     assert!(matches!(error, ConfigError::NotReproducible { strategy: "reduce-then-scan", .. }), "{error}");
+    for strategy in [Strategy::Lookback, Strategy::Chained, Strategy::ReduceThenScan] {
+        let mut scanner = HostScanner::new(CpuSettings::default()).with_strategy(strategy);
+        let error = refused(scanner.run(sums()).input(&x).output(&mut y).columns(3).reproducible().inclusive());
+        assert_eq!(error, ConfigError::ReproducibleColumns { strategy: strategy.name(), is_strided: false });
+    }
     let mut any = HostScanner::new(CpuSettings::default());
-    let error = refused(any.run(sums()).input(&x).output(&mut y).columns(3).reproducible().inclusive());
-    assert_eq!(error, ConfigError::ReproducibleColumns);
+    let run = any.run(sums()).input(&x[..597]).row_stride(6).output(&mut y[..300]);
+    let error = refused(run.columns(3).reproducible().inclusive());
+    assert_eq!(error, ConfigError::ReproducibleColumns { strategy: "lookahead", is_strided: true });
     let of = |config| HostScanner::new(CpuSettings::default()).with_strategy(Strategy::Lookback).with_config(config);
     let in_order = ScanConfig { composition: Composition::ReduceThenScan, ..ScanConfig::default() };
     for config in [

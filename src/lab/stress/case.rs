@@ -589,6 +589,7 @@ impl Case {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::strategy::plan::Kernel;
     use crate::strategy::{Strategy, StrategyRow};
     use std::collections::BTreeSet;
 
@@ -643,6 +644,7 @@ mod tests {
             // Those that take arrays, or columns, or combine tiles one after the other.
             let is_asked = |row: &StrategyRow| match kind {
                 ProblemKind::Reproducible => row.is_reproducible,
+                ProblemKind::ReproducibleColumns => row.shape.kernel_of_columns == Some(Kernel::ColumnsAhead),
                 ProblemKind::StridedRows => row.shape.takes_strides(),
                 kind if !kind.is_scan() => !row.shape.kernels_of_no_scan.is_empty(),
                 &kind if is_of_columns(kind) => row.shape.kernel_of_columns.is_some(),

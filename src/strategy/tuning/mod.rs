@@ -199,6 +199,9 @@ impl Tuning {
     ) -> Resolved {
         match strategy {
             StrategyChoice::Auto if let Some(measured) = self.measured(problem, n, row) => measured,
+            StrategyChoice::Auto if problem.axis().is_some() && problem.is_reproducible() => {
+                Self::suggested(Strategy::Lookahead, problem, n)
+            }
             StrategyChoice::Auto if let Some(axis) = problem.axis() => {
                 let ahead = columns::ahead(problem, axis, n, self.architecture);
                 let ahead = ahead.map(|config| Resolved { strategy: Strategy::Lookahead, config });

@@ -500,7 +500,7 @@ mod tests {
     #[test]
     fn every_drawn_case_can_be_planned_and_read_back() {
         for mutant in drawable().map(Some).chain([None]) {
-            for index in 0..if mutant.is_none() { 4000 } else { 40 } {
+            for index in 0..if mutant.is_none() { 4000 } else { 10 } {
                 for scale in [Scale::Full, Scale::Short, Scale::Small { has_rings: true }] {
                     let case = draw(index, mutant, scale);
                     assert_eq!(case.to_string().parse(), Ok(case.clone()), "{case}");
