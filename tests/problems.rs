@@ -121,7 +121,8 @@ fn check(strategy: Strategy, drawn: Drawn) -> Result<(), TestCaseError> {
     let offset = |elements: u32, element: ElementType| elements * element.bytes() as u32 % ScanRequest::OFFSETS;
     let input_offset = offset(drawn.offsets.0, workload.input());
     let output_offset = if in_place { input_offset } else { offset(drawn.offsets.1, workload.element()) };
-    let composition = if kind == ProblemKind::Reproducible { Composition::ReduceThenScan } else { drawn.composition };
+    let is_reproducible = matches!(kind, ProblemKind::Reproducible | ProblemKind::ReproducibleColumns);
+    let composition = if is_reproducible { Composition::ReduceThenScan } else { drawn.composition };
     let config = ScanConfig { vt, block_threads: BLOCK_THREADS, composition, ..ScanConfig::default() };
     let problem = workload.problem(n);
     let of = ScanRequest::of(problem, strategy, mode, config, n);
@@ -140,8 +141,12 @@ fn check(strategy: Strategy, drawn: Drawn) -> Result<(), TestCaseError> {
             ScanRequest { strategy: Strategy::Lookback, ..request }
         }
         Err(ConfigError::NotReproducible { .. }) => {
-            prop_assert_eq!((kind, strategy), (ProblemKind::Reproducible, Strategy::ReduceThenScan));
+            prop_assert!(is_reproducible && strategy == Strategy::ReduceThenScan);
             ScanRequest { strategy: Strategy::OneWave, ..request }
+        }
+        Err(ConfigError::ReproducibleColumns { .. }) => {
+            prop_assert!(kind == ProblemKind::ReproducibleColumns && strategy != Strategy::Lookahead);
+            ScanRequest { strategy: Strategy::Lookahead, ..request }
         }
         _ => request,
     };
