@@ -255,8 +255,8 @@ impl<'a, M: Memory> Run<'a, M> {
     /// partial results of operators that are not quite associative, such as sums of floats, are combined in an order that
     /// follows from indices alone (`docs/problems.md`), and products are rounded before they are added. A tile's values are a
     /// part of that order: another configuration rounds elsewhere. Slower, so leave it out for sums of integers, whose bits are
-    /// the same anyhow. Down several columns that order depends on how many a matrix has, too, but neither on how long they are nor on
-    /// how many matrices there are; a single one is a row. Strided columns are refused, and so are strategies and configurations that
+    /// the same anyhow. Down several columns that order depends on their number, too, but neither on their length nor on the number of
+    /// matrices; a single column is a row. Strided columns are refused, and so are strategies and configurations that
     /// cannot; `auto` can.
     pub fn reproducible(mut self) -> Self {
         self.call.reproducible();

@@ -296,16 +296,15 @@ fn reproducible_scans_are_compiled_without_spills_on_the_oldest_architecture_and
         let workload = Workload::new(kind, Operator::Sum, input, output, length).expect("sums");
         let n = 1 << 20;
         let problem = workload.problem(n);
-        let of_columns = |&&strategy: &&Strategy| strategy == Strategy::Lookahead;
         let is_asked = |strategy: &&Strategy| match length {
-            Some(_) => of_columns(strategy),
+            Some(_) => **strategy == Strategy::Lookahead,
             None => strategy.row().is_reproducible,
         };
         for &strategy in Strategy::ALL.iter().filter(is_asked) {
             let Resolved { config, .. } = Tuning::suggested(strategy, problem, n);
             let aligned = ScanRequest::aligned(workload.instance(), strategy, Mode::Inclusive, config, n);
             let plan = Plan::new(&ScanRequest { problem, ..aligned }).expect("it is offered");
-            // Down columns look-ahead is for Hopper and later; before it spills.
+            // On the oldest architecture look-ahead spills down columns.
             let architectures = [Architecture::CHECKED[0], HOPPER].into_iter();
             let architectures = architectures.filter(|&gpu| length.is_none() || gpu == HOPPER);
             let architectures = architectures.filter(|&architecture| plan.fits(architecture));

@@ -590,8 +590,10 @@ fn what_auto_takes_is_a_candidate_of_every_problem_and_what_is_measured_is_what_
                     .is_ok_and(|plan| plan.fits(Gpu::H100.architecture))
             };
             let launched: Vec<_> = scans.into_iter().filter(is_launched).collect();
-            // Of a reproducible scan the strategy alone is chosen.
-            let fewest = if workload.kind().name().starts_with("reproducible") { 1 } else { 4 };
+            // Of a reproducible scan the strategy alone is chosen, and down columns there is one.
+            let is_reproducible =
+                matches!(workload.kind(), ProblemKind::Reproducible | ProblemKind::ReproducibleColumns);
+            let fewest = if is_reproducible { 1 } else { 4 };
             assert!(launched.len() >= fewest, "{}: {launched:?}", point.title());
             candidates.insert(point.n, launched);
         }

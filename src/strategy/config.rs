@@ -139,13 +139,17 @@ pub enum ConfigError {
          fields that fill it up"
     )]
     TotalOfStates { problem: String, state_bytes: usize },
-    /// The strategy combines tiles of a column as it finds them, or columns are strided, which the one with an order does not take.
+    /// The strategy combines tiles of a column as it finds them.
     #[error(
-        "the strategy '{strategy}' does not scan {}columns reproducibly: {}, or leave `reproducible` out",
-        if *is_strided { "strided " } else { "" },
+        "the strategy '{strategy}' does not scan columns reproducibly: {}, or leave `reproducible` out",
         Self::OF_REPRODUCIBLE_COLUMNS
     )]
-    ReproducibleColumns { strategy: &'static str, is_strided: bool },
+    ReproducibleColumns { strategy: &'static str },
+    /// The strategy that scans columns in one order takes no strides.
+    #[error(
+        "strided columns are not scanned reproducibly: copy them into arrays without strides, or leave `reproducible` out"
+    )]
+    ReproducibleStrides,
     /// The strategy combines tiles in another order than one after the other.
     #[error(
         "the strategy '{strategy}' does not scan {problem}: choose 'auto', 'lookback', 'lookahead', 'one-wave', \
@@ -203,7 +207,7 @@ impl ConfigError {
     pub(super) const REPRODUCIBLE_THREADS: u32 = abi::LOOKBACK_ARRAYS_REDUCING_WARPS * abi::LOOKBACK_WARP_LANES;
 
     /// What does so with columns.
-    const OF_REPRODUCIBLE_COLUMNS: &'static str = "choose 'auto' or 'lookahead', of arrays without strides";
+    const OF_REPRODUCIBLE_COLUMNS: &'static str = "choose 'auto' or 'lookahead'";
 
     /// What scans down columns.
     const OF_COLUMNS: &'static str = "'auto', 'lookback' or 'lookahead'";
@@ -236,6 +240,7 @@ impl ConfigError {
                 | Self::SpineOfStates { .. }
                 | Self::NotReproducible { .. }
                 | Self::ReproducibleColumns { .. }
+                | Self::ReproducibleStrides
         )
     }
 

@@ -201,9 +201,13 @@ impl Plan {
         let strategy = request.strategy.name();
         let is_reproducible = problem.is_reproducible();
         let is_strided = problem.defined().is_some_and(Defined::is_strided);
-        let has_order_down = shape.kernel_of_columns == Some(Kernel::ColumnsAhead) && !is_strided;
-        if is_reproducible && problem.axis().is_some() && !has_order_down {
-            return Err(ConfigError::ReproducibleColumns { strategy, is_strided });
+        if is_reproducible && problem.axis().is_some() {
+            if is_strided {
+                return Err(ConfigError::ReproducibleStrides);
+            }
+            if shape.kernel_of_columns != Some(Kernel::ColumnsAhead) {
+                return Err(ConfigError::ReproducibleColumns { strategy });
+            }
         }
         if problem.defined().is_some() && !shape.takes_arrays() {
             return Err(ConfigError::TakesNoArrays { strategy, problem: problem.to_string() });

@@ -500,6 +500,7 @@ mod tests {
     #[test]
     fn every_drawn_case_can_be_planned_and_read_back() {
         for mutant in drawable().map(Some).chain([None]) {
+            // There are hundreds of mutants.
             for index in 0..if mutant.is_none() { 4000 } else { 10 } {
                 for scale in [Scale::Full, Scale::Short, Scale::Small { has_rings: true }] {
                     let case = draw(index, mutant, scale);
