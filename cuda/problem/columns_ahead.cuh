@@ -20,8 +20,8 @@
 // publishes the prefix behind it, the last one of a group in a period the total of its group, and any other one its own
 // total. So each tile combines one prefix, the totals of the groups since, and those of the tiles since, all of them in
 // order: sums of floats are the same bit for bit whichever block scans which tile. A chain runs from period to period
-// alone. A period of all lines (of one matrix, if the scan is reproducible) together takes about as long as a prefix from one multiprocessor to another: the more
-// lines there are, the fewer tiles of each.
+// alone. A period of all lines together, or of those of one matrix if the scan is reproducible, takes about as long as a prefix
+// from one multiprocessor to another: the more lines there are, the fewer tiles of each.
 //
 // Tickets run over the first tiles of all lines, then over the second ones: a tile waits for tiles with smaller tickets
 // alone, and its total waits for no other block, so that any number of resident blocks makes progress. 2n
@@ -647,8 +647,8 @@ struct columns_block {
       read_all(mine, views, descriptors, epoch, column, from);
       LOOKBACK_UNROLL
       for (u32 i = 0; i < in_flight; ++i) {
-        // A line's last tile tells nothing and asks in other batches, which leave other lanes idle: their identities would change
-        // what has overflowed.
+        // What was not asked for is an identity, which changes what has overflowed, and how much that is would depend on where the
+        // line ends: its last tile tells nothing, so that it asks for groups together with tiles.
         if (is_reproducible<Operator>::value && from + i >= end) continue;
         above = combine<Operator>(views[i].value, above);
       }

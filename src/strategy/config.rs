@@ -141,7 +141,7 @@ pub enum ConfigError {
     TotalOfStates { problem: String, state_bytes: usize },
     /// The strategy combines tiles of a column as it finds them.
     #[error(
-        "the strategy '{strategy}' does not scan columns reproducibly: {}, or leave `reproducible` out",
+        "the strategy '{strategy}' does not scan columns reproducibly: choose {}, or leave `reproducible` out",
         Self::OF_REPRODUCIBLE_COLUMNS
     )]
     ReproducibleColumns { strategy: &'static str },
@@ -206,11 +206,11 @@ impl ConfigError {
     /// (`warps_joined_serially` in `cuda/block/warp_totals.cuh`).
     pub(super) const REPRODUCIBLE_THREADS: u32 = abi::LOOKBACK_ARRAYS_REDUCING_WARPS * abi::LOOKBACK_WARP_LANES;
 
-    /// What does so with columns.
-    const OF_REPRODUCIBLE_COLUMNS: &'static str = "choose 'auto' or 'lookahead'";
-
     /// What scans down columns.
     const OF_COLUMNS: &'static str = "'auto', 'lookback' or 'lookahead'";
+
+    /// What scans down columns reproducibly.
+    const OF_REPRODUCIBLE_COLUMNS: &'static str = "'auto' or 'lookahead'";
 
     /// Why several strategies do not scan a problem, where one would be told this.
     #[cfg(feature = "cli")]
@@ -220,7 +220,7 @@ impl ConfigError {
                 Some("they scan one array of numbers, as a whole and from its first element to its last".to_owned())
             }
             Self::ReproducibleColumns { .. } => {
-                Some(format!("they scan no columns reproducibly; {}", Self::OF_REPRODUCIBLE_COLUMNS))
+                Some(format!("they scan no columns reproducibly; choose {}", Self::OF_REPRODUCIBLE_COLUMNS))
             }
             Self::TakesNoColumns { .. } => Some(format!("they scan along rows; choose {}", Self::OF_COLUMNS)),
             Self::WorksInOutput { .. } => Some("they work in the output, so they scan one type of values".to_owned()),

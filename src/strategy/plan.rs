@@ -205,7 +205,7 @@ impl Plan {
             if is_strided {
                 return Err(ConfigError::ReproducibleStrides);
             }
-            if shape.kernel_of_columns != Some(Kernel::ColumnsAhead) {
+            if !shape.scans_columns_in_order() {
                 return Err(ConfigError::ReproducibleColumns { strategy });
             }
         }

@@ -91,6 +91,11 @@ impl Shape {
         self.takes_arrays() && !self.is_persistent()
     }
 
+    /// Whether it combines the tiles of a column in an order that the matrix alone says.
+    pub fn scans_columns_in_order(&self) -> bool {
+        self.kernel_of_columns.is_some() && self.is_persistent()
+    }
+
     /// Whether its blocks stay and take one tile after the other, of which several are on their way to shared memory.
     pub fn is_persistent(&self) -> bool {
         self.blocks == Blocks::Persistent

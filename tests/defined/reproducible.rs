@@ -298,7 +298,7 @@ fn a_reproducible_recurrence_down_columns_has_them_too() {
     let n = shape.elements();
     let (a, b) = (floats(n, 31), floats(n, 32));
     let mut a: Vec<f32> = a.iter().map(|a| 0.5 + a.fract() / 2.0).collect();
-    // Of it the identity (1, 0) makes what is no number, where one is combined too many.
+    // An identity (1, 0) that is combined with it and has no place in the order makes NaN of it.
     a[COLUMNS * (order.tile_rows() / 2) + 7] = f32::INFINITY;
     let states: Vec<[f32; 2]> = (0..COLUMNS).map(|j| [1.0, j as f32 / 3.0]).collect();
     let mut h = vec![0.0_f32; n];

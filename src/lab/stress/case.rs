@@ -589,7 +589,6 @@ impl Case {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::strategy::plan::Kernel;
     use crate::strategy::{Strategy, StrategyRow};
     use std::collections::BTreeSet;
 
@@ -644,7 +643,7 @@ mod tests {
             // Those that take arrays, or columns, or combine tiles one after the other.
             let is_asked = |row: &StrategyRow| match kind {
                 ProblemKind::Reproducible => row.is_reproducible,
-                ProblemKind::ReproducibleColumns => row.shape.kernel_of_columns == Some(Kernel::ColumnsAhead),
+                ProblemKind::ReproducibleColumns => row.shape.scans_columns_in_order(),
                 ProblemKind::StridedRows => row.shape.takes_strides(),
                 kind if !kind.is_scan() => !row.shape.kernels_of_no_scan.is_empty(),
                 &kind if is_of_columns(kind) => row.shape.kernel_of_columns.is_some(),
