@@ -8,7 +8,7 @@
 
 mod common;
 
-use common::compiler;
+use common::{compiler, number};
 use lookback::cuda::compile::{Cache, CompiledKernel, Compiler, ENTRY_POINT, Variant};
 use lookback::cuda::{Architecture, CudaError, KernelResources, Nvrtc};
 use lookback::element::{Definition, ElementType, Instance, Operator, Problem};
@@ -148,10 +148,24 @@ fn compile_each<T: Send>(
     results.into_inner().expect("no thread panicked with the lock")
 }
 
+/// All of these. Where `LOOKBACK_COMPILED_SHARE` is a number s, the first of each kernel for each architecture and of the others one in
+/// s, drawn by `LOOKBACK_COMPILED_SEED`: `.ci/run` asks for others at each commit.
+fn sampled(jobs: &[Job]) -> Vec<Job> {
+    let Some(share) = number("LOOKBACK_COMPILED_SHARE") else { return jobs.to_vec() };
+    let seed = number("LOOKBACK_COMPILED_SEED").unwrap_or(0);
+    let mut seen = HashSet::new();
+    let is_drawn = |job: &Job| {
+        let digest = Sha256::digest(format!("{seed} {}", job.describe()));
+        u64::from_le_bytes(*digest.first_chunk().expect("it has 32 bytes")).is_multiple_of(share)
+    };
+    jobs.iter().filter(|job| seen.insert((job.kernel, job.architecture)) || is_drawn(job)).copied().collect()
+}
+
 /// The same of what each kernel takes, listed in the test's output. What does not fit is a failure too. What another test of this
 /// process has compiled is not compiled again.
 fn compile_all(compiler: &Compiler, jobs: &[Job]) -> (Vec<(Job, KernelResources)>, Vec<String>) {
     static KNOWN: LazyLock<Mutex<HashMap<Job, KernelResources>>> = LazyLock::new(Mutex::default);
+    let jobs = &sampled(jobs);
     let known = |job: &Job| KNOWN.lock().expect("no thread panics with the lock").get(job).copied();
     let mut listed: Vec<_> = jobs.iter().filter_map(|job| Some((*job, known(job)?))).collect();
     let mut seen = HashSet::new();
@@ -941,6 +955,7 @@ fn faults_that_are_not_chosen_cost_nothing() {
     let split = ScanConfig { descriptor: Some(Descriptor::Split), ..ScanConfig::default() };
     kernels_of(u32_sum, Mode::Inclusive, split, HOPPER, &mut jobs);
     jobs.retain(|job| job.architecture == HOPPER);
+    let jobs = sampled(&jobs);
     for job in &jobs {
         let cubin = |variant| {
             let compiled =

@@ -11,6 +11,7 @@
 //! drawn by `LOOKBACK_HOST_FAULTS_SEED`. The second needs what `tests/driver.rs` needs: NVRTC, a C++ compiler, no GPU.
 #![cfg(all(feature = "cuda", feature = "lab", target_os = "linux"))]
 
+mod common;
 #[path = "host_faults/copy.rs"]
 mod copy;
 #[path = "host_faults/row.rs"]
@@ -18,6 +19,7 @@ mod row;
 #[path = "host_faults/source.rs"]
 mod source;
 
+use common::{number, variable};
 use copy::{Copy, End};
 use row::Fault;
 use sha2::{Digest as _, Sha256};
@@ -95,9 +97,6 @@ fn a_place_is_found_by_its_tokens_and_only_once() {
 
 /// Those that the environment names, and of them a sample if it asks for one.
 fn chosen(faults: Vec<Fault>) -> Vec<Fault> {
-    let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let number =
-        |name: &str| variable(name).map(|value| value.parse::<u64>().unwrap_or_else(|_| panic!("{name} is no number")));
     let parts = variable("LOOKBACK_HOST_FAULTS").unwrap_or_default();
     let is_named = |fault: &Fault| parts.split(',').any(|part| fault.name.contains(part));
     let mut named: Vec<Fault> = faults.into_iter().filter(is_named).collect();

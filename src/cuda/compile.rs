@@ -740,9 +740,11 @@ mod tests {
         assert_eq!(is_loaded(), Nvrtc::shared().is_ok());
     }
 
-    /// In reverse, in segments, of several arrays; and the scan of their totals.
+    /// In reverse, in segments, of several arrays; and the scan of their totals. Each for two GPUs in turn, because a compilation
+    /// takes a second.
     #[test]
     fn what_a_user_defines_is_compiled_for_every_gpu() {
+        const GPUS: usize = Architecture::CHECKED.len();
         let compiler = match Compiler::new() {
             Ok(compiler) => compiler,
             Err(error) if error.is_absence() && std::env::var_os("LOOKBACK_REQUIRE_CUDA_COMPILER").is_none() => {
@@ -765,6 +767,7 @@ mod tests {
         let words = Definition::new::<[u32; 8]>("eight words", "words").declare("struct words { u32 word[8]; };");
         let words = words.identity("{}").combine("return right;").input::<u32>("x").load("return {{x}};");
         let words = words.output::<u32>("y").store("y = state.word[7];").define().expect("a definition");
+        let mut steps = Vec::new();
         for (strategy, problem, mode) in [
             (Strategy::Lookahead, doubles.in_segments(Segments::Rows { have_states: false }), Mode::Inclusive),
             (Strategy::Lookahead, triples, Mode::Exclusive),
@@ -797,13 +800,15 @@ mod tests {
             let n = 1 << 20;
             let aligned = ScanRequest::aligned(Instance::SUM_OF_WORDS, strategy, mode, config, n);
             let request = ScanRequest { problem, ..aligned };
-            for step in Plan::new(&request).expect("a plan").steps {
-                for gpu in Architecture::CHECKED {
-                    let made = compiler.scan_kernel(step.kernel, step.problem, &step.config, gpu);
-                    made.unwrap_or_else(|error| panic!("{error}"));
-                }
+            steps.extend(Plan::new(&request).expect("a plan").steps);
+        }
+        for (turn, step) in steps.iter().enumerate() {
+            for gpu in Architecture::CHECKED.into_iter().skip(turn % (GPUS / 2)).step_by(GPUS / 2) {
+                let made = compiler.scan_kernel(step.kernel, step.problem, &step.config, gpu);
+                made.unwrap_or_else(|error| panic!("{error}"));
             }
         }
+        assert!(steps.len() > GPUS, "each GPU has had several");
     }
 
     #[test]

@@ -27,6 +27,16 @@ pub fn committed(path: &str) -> Option<PathBuf> {
     None
 }
 
+/// What a variable of the environment says, unless it is empty.
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The number that it says.
+pub fn number(name: &str) -> Option<u64> {
+    variable(name).map(|value| value.parse().unwrap_or_else(|_| panic!("{name} is no number")))
+}
+
 /// The compiler without a cache, so that a test compiles what it says; nothing, with a word, where there is none.
 #[cfg(feature = "cuda")]
 pub fn compiler(test: &str) -> Option<lookback::cuda::Compiler> {

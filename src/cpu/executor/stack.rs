@@ -3,10 +3,10 @@
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Address space of a stack without its guard page. Only pages that a kernel touches take memory: usually
-/// one or two. It has room for a kernel's arrays (64 values of 16 bytes, several times) and for a memory
-/// back end in Rust below it.
-const STACK_BYTES: usize = 128 * 1024;
+/// Address space of a stack without its guard page. Only pages that a kernel touches take memory: usually one or two. It has room for
+/// the arrays of a kernel that no compiler has optimised (64 values of 16 bytes, many times) and for a memory back end in Rust
+/// below it.
+const STACK_BYTES: usize = 256 * 1024;
 
 /// Stacks that the process keeps after launches, for all its OS threads: were they each thread's own, as many as each
 /// thread's largest launch took would stay mapped, although few launches are that large at one time.
