@@ -8,6 +8,7 @@ use super::point::{Entry, Point, Subject};
 use super::record::{Beside, FigureRecord, Finished, PointDone, Status, SweepRecorder, SweepRow};
 use super::sampling::{Compared, Figure, PATIENCE, Sampler, sample_figure};
 use super::sweep::{Limits, SweepFile};
+use crate::lab::bins::Bins;
 use crate::lab::device::DeviceError;
 use crate::lab::recorder::{RecordError, Skipped};
 use crate::lab::verify::Verification;
@@ -409,6 +410,8 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
     const SORTED_NS: f64 = 100.0;
     /// Comparing an output there, an element, with the way from the device.
     const COMPARED_NS: f64 = 1.0;
+    /// Finding the bin of an element that is no byte's value, by one processor: for each output anew.
+    const BINNED_NS: f64 = 20.0;
     // What cannot be launched takes no time.
     let entries: Vec<&Entry> = point.entries.iter().filter(|entry| point.refusal(entry).is_none()).collect();
     let bytes = point.workload.bytes(point.n) as f64;
@@ -418,6 +421,10 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
         Some(Ranks::Kept(_)) => RANKED_NS,
         Some(Ranks::Told(_)) => TOLD_NS,
         None => 0.0,
+    };
+    let binned_ns = match point.workload.bins() {
+        Some((Bins::Even | Bins::Between, _)) => BINNED_NS,
+        _ => 0.0,
     };
     let copy_ns = bytes / COPY_BYTES_PER_NS;
     let mut expected_ns = copy_ns * 4.0 + 1e6 + on_host_ns * (MADE_NS + ranked_ns);
@@ -449,7 +456,7 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
     for entry in &entries {
         let run_ns = copy_ns * relative_cost(&entry.subject, point.n);
         let is_scan = entry.subject.mode().is_some();
-        let compared_ns = if is_scan { on_host_ns * COMPARED_NS } else { 0.0 };
+        let compared_ns = if is_scan { on_host_ns * (COMPARED_NS + binned_ns) } else { 0.0 };
         expected_ns += 2.0 * (run_ns + 2.0 * copy_ns + compared_ns) + 2e6;
     }
     Estimate { expected_seconds: expected_ns * 1e-9, compile_seconds: 0.0, at_most_seconds: at_most_ns * 1e-9 }
