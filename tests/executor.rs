@@ -616,7 +616,7 @@ fn waiting_for_a_block_that_cannot_start_is_lost_progress() {
         }
         other => panic!("{other:?}"),
     }
-    assert!(start.elapsed() < Duration::from_millis(500));
+    assert!(start.elapsed() < Duration::from_secs(2));
     settings.resident_blocks = 2;
     run(lookback_test_wait_for_later_block, &settings).unwrap();
 }
@@ -627,7 +627,7 @@ fn many_polling_threads_are_still_reported_soon() {
     let start = Instant::now();
     let error = run(lookback_test_spin_forever, &settings).unwrap_err();
     assert!(matches!(error, ExecutionError::LostProgress { .. }), "{error}");
-    assert!(start.elapsed() < Duration::from_millis(900), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
 }
 
 #[test]
