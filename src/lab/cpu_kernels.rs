@@ -143,8 +143,8 @@ fn recipe(problem: Problem, kernel: Kernel, has_mutants: bool) -> Recipe {
 }
 
 /// As the build compiles its own (`compile_cpu_kernels` in build.rs), but for where the running thread is found, and at
-/// -O0: somebody waits for it. A kernel takes about half as long to compile as at -O1, and what runs it hardly longer, because most
-/// of a run is the executor's.
+/// -O0: somebody waits for it. At -O1 a kernel takes nearly twice as long to compile, and a run hardly less, because most of it is
+/// the executor's.
 fn recipe_of(has_mutants: bool, unit: &str) -> Recipe {
     let mutants = if has_mutants { "#define LOOKBACK_MUTANTS_AT_RUN_TIME\n" } else { "" };
     let text = format!("{mutants}#define LOOKBACK_LOADED_AT_RUN_TIME\n#include \"cuda/faults/hooks.cuh\"\n{unit}");

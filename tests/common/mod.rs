@@ -1,4 +1,4 @@
-//! What tests share: a compiler without a GPU, instances, a machine that nobody has, and the peers.
+//! What tests share: variables of the environment, a compiler without a GPU, instances, a machine that nobody has, and the peers.
 #![allow(dead_code)] // No test needs all of it.
 
 #[cfg(feature = "cli")]

@@ -422,10 +422,8 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
         Some(Ranks::Told(_)) => TOLD_NS,
         None => 0.0,
     };
-    let binned_ns = match point.workload.bins() {
-        Some((Bins::Even | Bins::Between, _)) => BINNED_NS,
-        _ => 0.0,
-    };
+    let is_binned = point.workload.bins().is_some_and(|(bins, _)| bins != Bins::ByteValues);
+    let compared_ns = COMPARED_NS + if is_binned { BINNED_NS } else { 0.0 };
     let copy_ns = bytes / COPY_BYTES_PER_NS;
     let mut expected_ns = copy_ns * 4.0 + 1e6 + on_host_ns * (MADE_NS + ranked_ns);
     let mut at_most_ns = 0.0;
@@ -456,8 +454,8 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
     for entry in &entries {
         let run_ns = copy_ns * relative_cost(&entry.subject, point.n);
         let is_scan = entry.subject.mode().is_some();
-        let compared_ns = if is_scan { on_host_ns * (COMPARED_NS + binned_ns) } else { 0.0 };
-        expected_ns += 2.0 * (run_ns + 2.0 * copy_ns + compared_ns) + 2e6;
+        let verified_ns = if is_scan { on_host_ns * compared_ns } else { 0.0 };
+        expected_ns += 2.0 * (run_ns + 2.0 * copy_ns + verified_ns) + 2e6;
     }
     Estimate { expected_seconds: expected_ns * 1e-9, compile_seconds: 0.0, at_most_seconds: at_most_ns * 1e-9 }
 }
