@@ -34,7 +34,7 @@ targets 380 compare --sweep targets
 copies 60 sweep sweeps/copies.toml
 tune 220 tune
 stress 150 stress --device cuda --problem all --runs 1M --seconds 90
-mutants 2400 stress --mutants --device cuda --seconds 4"
+mutants 2400 stress --mutants --device cuda --seconds 4 --again 120"
 
 names=${*:-$(printf '%s\n' "$all" | cut -d' ' -f1 | grep -v -x -e tune -e stress -e mutants | tr '\n' ' ')}
 total=0

@@ -443,6 +443,19 @@ fn the_table_of_mutants_has_a_verdict_for_each() {
         .code(0);
 }
 
+/// In the first time hardly a run ends.
+#[test]
+fn what_all_detectors_have_left_is_looked_for_once_more() {
+    let survivors = |again: &[&str]| {
+        let words = ["stress", "--mutants", "--detectors", "cpu-schedules,weak-memory", "--seconds", "0.0001"];
+        let run = lookback().args(words).args(OF_THE_CHAIN).args(["--format", "json", "--quiet"]).args(again).output();
+        let table: KillTable = serde_json::from_slice(&run.expect("it runs").stdout).expect("JSON");
+        table.survivors().map(|row| row.name.clone()).collect::<Vec<_>>()
+    };
+    assert!(!survivors(&[]).is_empty());
+    assert_eq!(survivors(&["--again", "120"]), [""; 0]);
+}
+
 #[test]
 fn every_run_keeps_the_time_asked_for() {
     let start = Instant::now();

@@ -23,7 +23,7 @@ use crate::lab::stress::thread_sanitizer::{self, Job, ThreadSanitizer};
 use crate::lab::stress::{Case, Mutant, PLAIN};
 use crate::lab::trace::record::RecordedScan;
 use indicatif::HumanCount;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -33,6 +33,8 @@ use std::time::{Duration, Instant, SystemTime};
 const SHRINKING: Duration = Duration::from_secs(10);
 /// What a detector that draws may take for a mutant.
 const SECONDS_A_MUTANT: Duration = Duration::from_secs(6);
+/// And for one that all have left: a few show in one of some hundred runs alone, which on a slow machine take longer than that.
+const SECONDS_AGAIN: Duration = Duration::from_secs(120);
 const RUNS_A_MUTANT: u64 = 3000;
 /// Accesses of each launch that a replay shows.
 const REPLAYED_LINES: usize = 200;
@@ -408,6 +410,28 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
         }
     }
     console.end_progress();
+    if let Some(time) = arguments.again.or(arguments.seconds.is_none().then_some(SECONDS_AGAIN)) {
+        let limits = Limits { time: Some(time), ..limits };
+        // Weak memory first, which alone shows what orders memory.
+        for (name, detector) in detectors.iter_mut().rev() {
+            if detector.is_err() || !name.row().draws_on_cpu() {
+                continue;
+            }
+            let (known, _) = with_columns(&table, earlier.as_ref());
+            let names: HashSet<&str> = known.survivors().map(|row| row.name.as_str()).collect();
+            let left: Vec<&'static Mutant> =
+                mutants.iter().copied().filter(|mutant| names.contains(mutant.name.as_str())).collect();
+            if left.is_empty() || limits.is_stopped() {
+                break;
+            }
+            console.remark(&format!("{name} looks once more for {} that all have left", left.len()));
+            console.start_progress(left.len() as u64);
+            let filled = fill_column(*name, detector, &left, &mut table, &mut file, &limits, console);
+            console.end_progress();
+            filled?;
+            file.keep(&table)?;
+        }
+    }
     let (table, json) = with_columns(&table, earlier.as_ref());
     match arguments.format {
         StressFormat::Json => console.print(&json)?,

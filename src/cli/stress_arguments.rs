@@ -69,6 +69,10 @@ pub struct StressArguments {
     /// which each detector leaves each mutant, and the kernels as they are
     #[arg(long, value_name = "S", value_parser = parse_seconds)]
     pub seconds: Option<Duration>,
+    /// Seconds for which each detector that draws on the CPU looks once more for a
+    /// mutant that all have left [default: 120, without --seconds]
+    #[arg(long, value_name = "S", value_parser = parse_seconds)]
+    pub again: Option<Duration>,
     /// Seed of the first case; the others follow
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
@@ -107,8 +111,8 @@ pub struct StressArguments {
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// List the mutants and what they are
-    #[arg(long, conflicts_with_all = ["device", "runs", "seconds", "seed", "memory", "threads", "mutant", "mutants",
-        "format", "replay", "replay_lines"])]
+    #[arg(long, conflicts_with_all = ["device", "runs", "seconds", "again", "seed", "memory", "threads", "mutant",
+        "mutants", "format", "replay", "replay_lines"])]
     pub list_mutants: bool,
     /// Run one case again and show its interleaving; CASE is what a failure printed
     #[arg(long, value_name = "CASE", conflicts_with_all = ["runs", "seed", "memory", "threads", "mutant", "mutants"])]
@@ -166,6 +170,7 @@ impl StressArguments {
             ("--problem", self.problem.is_some(), draws_problems, why_plain),
             ("--memory", self.memory.is_some(), mode != Mode::CampaignOnGpu, of_cpu),
             ("--threads", self.threads.is_some(), mode != Mode::CampaignOnGpu, of_cpu),
+            ("--again", self.again.is_some(), is_table, of_table),
             ("--of", !self.of.is_empty(), is_table || mode == Mode::List, of_table),
             ("--sample", self.sample.is_some(), is_table, of_table),
             ("--detectors", self.detectors.is_some(), is_table, of_table),
@@ -241,6 +246,7 @@ mod tests {
                 "device",
                 "runs",
                 "seconds",
+                "again",
                 "seed",
                 "threads",
                 "of",

@@ -310,6 +310,11 @@ impl KillTable {
         self.mutants.iter().filter(|row| row.is_wrong())
     }
 
+    /// Faults that no detector has found, whether any has looked or not.
+    pub fn survivors(&self) -> impl Iterator<Item = &Row> {
+        self.mutants.iter().filter(|row| row.kind != Kind::Harmless && row.verdict == MutantOutcome::Survived)
+    }
+
     /// Rows that no detector looked at.
     pub fn unasked_rows(&self) -> impl Iterator<Item = &Row> {
         self.mutants.iter().filter(|row| !row.was_asked())

@@ -39,6 +39,13 @@ pub struct DetectorRow {
     pub new: fn(&[ProblemKind]) -> Made,
 }
 
+impl DetectorRow {
+    /// Whether it draws cases of all problems, on the CPU device.
+    pub const fn draws_on_cpu(&self) -> bool {
+        self.knows_problems && !self.needs_gpu
+    }
+}
+
 /// Declares [`DetectorName`] and the table of its rows in one. A detector is made in a build with the CPU device and the
 /// feature before `=>`.
 macro_rules! detectors {
