@@ -187,6 +187,12 @@ mod kernels {
                 }
             }
             let found = of_two_words(&compiler, kernel, TileOrder::Ticket, "").expect("it is understood");
+            if kernel == Kernel::Lookback {
+                // What is read first is overwritten, so that nobody compares its tags: no read of the protocol.
+                let twice =
+                    of_two_words(&compiler, kernel, TileOrder::Ticket, "second_read").expect("it is understood");
+                assert_eq!(check(&twice, 3).violation(), None);
+            }
             let one_cleared = edited(&found, |s| s.invalidate.truncate(1));
             assert_eq!(check(&one_cleared, 3).violation().expect("a violation").0, Part::HandOver);
             for mutant in OF_TWO_WORDS {

@@ -89,8 +89,9 @@ impl<'a> Extraction<'a> {
                 read_steps.push(steps);
             }
         }
-        // A read whose value nobody uses has lost its load of the value: it decides nothing. One that shares the load of a later
-        // word with another read, where the compiler let both go on in the same place, is that other one.
+        // A read whose value nobody uses decides nothing. The compiler took the load of its value from it, or of several words the
+        // comparison of their tags. One that shares the load of a later word with another read, where the compiler let both go on
+        // in the same place, is that other one.
         let is_whole = |steps: &Vec<Step>| match self.layout {
             Layout::Split => steps.iter().any(|step| matches!(step.role, Role::Value { .. })),
             _ => has_all_words(steps),
@@ -98,8 +99,15 @@ impl<'a> Extraction<'a> {
         if words > 1 && !read_steps.iter().any(is_whole) {
             return Err(ExtractError::Missing { what: "load of every word in read" });
         }
-        if read_steps.iter().any(is_whole) {
-            read_steps.retain(is_whole);
+        let is_asked = |steps: &Vec<Step>| {
+            let has_asked_word = steps.iter().any(|step| matches!(step.role, Role::Word { is_asked: true, .. }));
+            self.layout == Layout::Split || has_asked_word
+        };
+        for decides in [&is_whole as &dyn Fn(&Vec<Step>) -> bool, &is_asked] {
+            // Where none does, a fault took it from all.
+            if read_steps.iter().any(decides) {
+                read_steps.retain(decides);
+            }
         }
         // An unrolled loop has the sequence several times; one clears one descriptor.
         let invalidate = match invalidates.first() {
