@@ -412,25 +412,7 @@ fn kill_table(arguments: &StressArguments, stop: &'static AtomicBool, console: &
     console.end_progress();
     if let Some(time) = arguments.again.or(arguments.seconds.is_none().then_some(SECONDS_AGAIN)) {
         let limits = Limits { time: Some(time), ..limits };
-        // Weak memory first, which alone shows what orders memory.
-        for (name, detector) in detectors.iter_mut().rev() {
-            if detector.is_err() || !name.row().draws_on_cpu() {
-                continue;
-            }
-            let (known, _) = with_columns(&table, earlier.as_ref());
-            let names: HashSet<&str> = known.survivors().map(|row| row.name.as_str()).collect();
-            let left: Vec<&'static Mutant> =
-                mutants.iter().copied().filter(|mutant| names.contains(mutant.name.as_str())).collect();
-            if left.is_empty() || limits.is_stopped() {
-                break;
-            }
-            console.remark(&format!("{name} looks once more for {} that all have left", left.len()));
-            console.start_progress(left.len() as u64);
-            let filled = fill_column(*name, detector, &left, &mut table, &mut file, &limits, console);
-            console.end_progress();
-            filled?;
-            file.keep(&table)?;
-        }
+        look_again(&mut detectors, &mutants, &mut table, &mut file, &limits, console)?;
     }
     let (table, json) = with_columns(&table, earlier.as_ref());
     match arguments.format {
@@ -561,6 +543,34 @@ fn fill_column(
         }
     }
     Ok(examined?)
+}
+
+/// Looks for the faults that all detectors have left once more, by those that draw on the CPU.
+fn look_again(
+    detectors: &mut [(DetectorName, Result<Box<dyn Detector>, String>)],
+    mutants: &[&'static Mutant],
+    table: &mut KillTable,
+    file: &mut TableFile,
+    limits: &Limits,
+    console: &mut Console,
+) -> Result<(), CliError> {
+    // Weak memory first, which alone shows what orders memory.
+    for (name, detector) in detectors.iter_mut().rev().filter(|(name, _)| name.row().draws_on_cpu()) {
+        let (known, _) = with_columns(table, file.earlier);
+        let names: HashSet<&str> = known.survivors().map(|row| row.name.as_str()).collect();
+        let left: Vec<&'static Mutant> =
+            mutants.iter().copied().filter(|mutant| names.contains(mutant.name.as_str())).collect();
+        if left.is_empty() || detector.is_err() || limits.is_stopped() {
+            continue;
+        }
+        console.remark(&format!("{name} looks once more for {} that all have left", left.len()));
+        console.start_progress(left.len() as u64);
+        let filled = fill_column(*name, detector, &left, table, file, limits, console);
+        console.end_progress();
+        file.keep(table)?;
+        filled?;
+    }
+    Ok(())
 }
 
 /// What the table says for a detector's answer.
