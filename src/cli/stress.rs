@@ -12,9 +12,9 @@ use crate::lab::device::Device as _;
 use crate::lab::measure::environment::{Program, processor};
 use crate::lab::recorder::write_atomically;
 use crate::lab::stress::cpu::Passed;
-use crate::lab::stress::detector::{CannotRun, Cell, Detector, Limits};
-use crate::lab::stress::detectors::DetectorName;
+use crate::lab::stress::detector::{CannotRun, Cell, Limits};
 use crate::lab::stress::detectors::thread_sanitizer::THREAD_SANITIZER_CASE;
+use crate::lab::stress::detectors::{DetectorName, Made};
 use crate::lab::stress::replay::{Replayed, replay};
 use crate::lab::stress::search::{Census, Search, search, shrink};
 use crate::lab::stress::selection::select;
@@ -496,7 +496,7 @@ const KEPT_EVERY: Duration = Duration::from_secs(2);
 /// Asks a detector about the mutants, and puts what is found into the table and, now and then, into its file.
 fn fill_column(
     name: DetectorName,
-    detector: &mut Result<Box<dyn Detector>, String>,
+    detector: &mut Made,
     mutants: &[&'static Mutant],
     table: &mut KillTable,
     file: &mut TableFile,
@@ -547,7 +547,7 @@ fn fill_column(
 
 /// Looks for the faults that all detectors have left once more, by those that draw on the CPU.
 fn look_again(
-    detectors: &mut [(DetectorName, Result<Box<dyn Detector>, String>)],
+    detectors: &mut [(DetectorName, Made)],
     mutants: &[&'static Mutant],
     table: &mut KillTable,
     file: &mut TableFile,
