@@ -150,6 +150,8 @@ named! {
         Narrow = "narrow",
         /// Runs, or segments between offsets, of one element on average.
         ShortSegments = "short-segments",
+        /// Elements of which the device alone knows how many there are.
+        Counted = "counted",
         /// Tiles that are dealt to several ranks.
         Ranks = "ranks",
         /// A launch that ends in the middle, and another behind it.

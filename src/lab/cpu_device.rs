@@ -12,6 +12,7 @@ use crate::lab::dataset::Dataset;
 use crate::lab::device::{Counters, Device, DeviceDescription, DeviceError, Outcome, RunSettings, TraceSettings};
 use crate::lab::trace::{self, Clock, Event, Recording};
 use crate::lab::verify::verify;
+use crate::lab::workload::Workload;
 use crate::ranks::{Hand, RankError};
 use crate::strategy::call::{Lent, Prepared, check_findings};
 use crate::strategy::launch::{Addresses, Arrays};
@@ -19,6 +20,7 @@ use crate::strategy::plan::{Plan, RegionKey, ScanRequest, Step};
 use crate::strategy::ring::Ring;
 use crate::strategy::{Choices, Mode};
 use bytemuck::Pod;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut, Range};
 use std::time::Instant;
@@ -279,7 +281,7 @@ impl CpuDevice {
             return self.execute(request, &dataset.input, seed);
         }
         let mut laid_out = LaidOut::new(request, dataset);
-        let (request, given) = laid_out.prepare(request, dataset)?;
+        let (request, given) = laid_out.prepare(request)?;
         let plan = Plan::new(&request)?;
         // Nothing is launched of no elements.
         let counters = match request.n {
@@ -451,58 +453,85 @@ impl HostArray {
     }
 }
 
+/// Arrays with room for more than a dataset has, of which the device alone knows how many elements there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counted {
+    /// What is scanned, were all of them there, and how many that are.
+    pub workload: Workload,
+    pub n: u64,
+    /// How many there are, as the device is told.
+    pub count: u64,
+}
+
 /// The arrays of a dataset and the one that its scan is stored in, where a request says that they lie.
 pub(crate) struct LaidOut {
     /// Those that are loaded, in the kernels' order, and behind them the one that is stored, unless it is one of them.
     arrays: Vec<HostArray>,
     output: usize,
+    /// What the host believes to be scanned.
+    workload: Workload,
+    n: u64,
+    /// Bytes that are stored of each output, and bytes of each.
+    stored: [usize; 2],
+    /// What the device is told of how many elements there are.
+    count: Option<HostArray>,
 }
 
 impl LaidOut {
     pub(crate) fn new(request: &ScanRequest, dataset: &Dataset) -> Self {
+        Self::with_count(request, dataset, None)
+    }
+
+    /// The same in arrays that have room for more.
+    pub(crate) fn with_count(request: &ScanRequest, dataset: &Dataset, counted: Option<Counted>) -> Self {
+        let (workload, n) = counted.map_or((dataset.workload, dataset.n), |counted| (counted.workload, counted.n));
         let own = dataset.workload.own_place();
         // An exclusive scan of one array must do without the last element, so the kernels do not get it.
         let is_unread = request.mode == Mode::Exclusive && dataset.workload.defined().is_none() && dataset.n > 0;
-        let lay_out = |(place, ((element, contents), offset)): (usize, ((ElementType, &[u8]), u32))| {
-            let read = contents.len() - if is_unread { element.bytes() } else { 0 };
-            if !(request.in_place && place == own) {
-                return HostArray::copy_at(&contents[..read], offset);
+        let mut rooms = workload.inputs(n).zip(workload.input_offsets(n, request.input_offset));
+        let lay_out = |(place, (element, contents)): (usize, (ElementType, &[u8]))| {
+            let ((_, elements), offset) = rooms.next()?;
+            let room = elements as usize * element.bytes();
+            let unread = if is_unread { element.bytes() } else { 0 };
+            let read = &contents[..contents.len() - unread];
+            if request.in_place && place == own {
+                let mut array = HostArray::room_at(room, offset);
+                array.memory.contents_mut()[..read.len()].copy_from_slice(read);
+                return Some(array);
             }
-            let mut array = HostArray::room_at(contents.len(), offset);
-            array.memory.contents_mut()[..read].copy_from_slice(&contents[..read]);
-            array
+            let behind = vec![FILLING; (room - unread).saturating_sub(read.len())];
+            let contents = if behind.is_empty() { Cow::from(read) } else { [read, &behind].concat().into() };
+            Some(HostArray::copy_at(&contents, offset))
         };
-        let offsets = dataset.workload.input_offsets(dataset.n, request.input_offset);
-        let mut arrays: Vec<HostArray> = dataset.inputs().zip(offsets).enumerate().map(lay_out).collect();
+        let mut arrays: Vec<HostArray> = dataset.inputs().enumerate().map_while(lay_out).collect();
         let output = if request.in_place {
             own
         } else {
-            let bytes = dataset.workload.output_bytes(dataset.n) as usize;
-            arrays.push(HostArray::room_at(bytes, request.output_offset));
+            arrays.push(HostArray::room_at(workload.output_bytes(n) as usize, request.output_offset));
             arrays.len() - 1
         };
-        Self { arrays, output }
+        let bytes_of_each = |(workload, n): (Workload, u64)| {
+            workload.outputs(n).next().unwrap_or(0) as usize * workload.element().bytes()
+        };
+        let stored = [(dataset.workload, dataset.n), (workload, n)].map(bytes_of_each);
+        let count = counted.map(|counted| HostArray::copy_at(&counted.count.to_le_bytes(), 0));
+        Self { arrays, output, workload, n, stored, count }
     }
 
     /// The request as the addresses have it, and what a launch is told of them.
-    pub(crate) fn prepare(
-        &mut self,
-        request: &ScanRequest,
-        dataset: &Dataset,
-    ) -> Result<(ScanRequest, Arrays), DeviceError> {
-        self.prepare_with_states(request, dataset, None)
+    pub(crate) fn prepare(&mut self, request: &ScanRequest) -> Result<(ScanRequest, Arrays), DeviceError> {
+        self.prepare_with_states(request, None)
     }
 
     /// The same, with a place for the states at the last elements, if any is given.
     pub(crate) fn prepare_with_states(
         &mut self,
         request: &ScanRequest,
-        dataset: &Dataset,
         final_states: Option<Lent>,
     ) -> Result<(ScanRequest, Arrays), DeviceError> {
         let addresses: Vec<u64> = self.arrays.iter_mut().map(HostArray::address).collect();
         let output = addresses[self.output];
-        let Some(mut call) = dataset.workload.call(dataset.n, &addresses, output) else {
+        let Some(mut call) = self.workload.call(self.n, &addresses, output) else {
             let mut given = Arrays::default();
             (given.inputs[0], given.outputs[0]) = (addresses[0], output);
             return Ok((*request, given));
@@ -510,22 +539,34 @@ impl LaidOut {
         if let Some(states) = final_states {
             call.final_state(states);
         }
+        if let Some(count) = &mut self.count {
+            call.count(Lent::of(ElementType::U64, count.address(), 1));
+        }
         let prepared = call.prepare(request.mode, &Choices::made_by(request))?;
         Ok(prepared.map_or((*request, Arrays::default()), |prepared| (prepared.request, prepared.arrays)))
     }
 
     /// What a launch may touch.
     pub(crate) fn regions(&mut self) -> impl Iterator<Item = Array> {
-        self.arrays.iter_mut().map(HostArray::region)
+        self.arrays.iter_mut().chain(&mut self.count).map(HostArray::region)
     }
 
-    pub(crate) fn output(&self) -> &[u8] {
-        self.arrays[self.output].contents()
+    /// What is stored of the dataset's elements, without what the arrays have behind it.
+    pub(crate) fn output(&self) -> Cow<'_, [u8]> {
+        let ([stored, all], output) = (self.stored, self.arrays[self.output].contents());
+        if stored == all {
+            output.into()
+        } else {
+            output.chunks_exact(all).flat_map(|array| &array[..stored]).copied().collect()
+        }
     }
 
-    /// Whether nobody wrote beside an array, or into one that is only loaded.
+    /// Whether nobody wrote beside an array or behind its elements, or into one that is only loaded.
     pub(crate) fn is_whole(&self) -> bool {
-        self.arrays.iter().all(HostArray::is_whole)
+        let ([stored, all], output) = (self.stored, self.arrays[self.output].contents());
+        let is_untouched = |array: &[u8]| array[stored..].iter().all(|&byte| byte == FILLING);
+        self.arrays.iter().chain(&self.count).all(HostArray::is_whole)
+            && (stored == all || output.chunks_exact(all).all(is_untouched))
     }
 }
 

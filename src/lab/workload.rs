@@ -854,6 +854,21 @@ impl Workload {
         }
     }
 
+    /// In whole numbers of how many elements the device alone may be told how many of `n` there are: of rows, or of neighbours down
+    /// columns. None where the kernels are given no count, or where something else follows from how many elements there are: offsets,
+    /// and how many rows each of several matrices has.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn counted_in(self, n: u64) -> Option<u64> {
+        self.defined()?;
+        match self.lines() {
+            Some((Line::Row, length)) => Some(length),
+            // One column is a row.
+            Some((Line::Column { matrices: 1 }, _)) => Some(self.side_by_side(n)).filter(|&columns| columns > 1),
+            Some((Line::Column { .. }, _)) => None,
+            None => (self.telling() != Some(Telling::Offsets)).then_some(1),
+        }
+    }
+
     /// What tells where segments begin, if an array does.
     pub(crate) const fn telling(self) -> Option<Telling> {
         match self.kind.row().anew {

@@ -12,6 +12,7 @@ use crate::lab::dataset::Dataset;
 use crate::lab::device::DeviceError;
 use crate::lab::verify::verify;
 use crate::lab::workload::Workload;
+use crate::strategy::CallError;
 use crate::strategy::Descriptor;
 use crate::strategy::call::{Lent, check_findings};
 use crate::strategy::launch::{Addresses, Arrays};
@@ -115,6 +116,8 @@ pub(super) struct Scan {
     findings: Apart<abi::lookback_findings>,
     /// Where the states at the last elements are to go, if they are asked for.
     final_states: Option<AlignedBytes>,
+    /// The count that the device must find too large, or not of whole rows.
+    wrong_count: Option<u64>,
 }
 
 impl Scan {
@@ -123,19 +126,20 @@ impl Scan {
         let (workload, request) = case.sized(n);
         let broken = |error: DeviceError| Fault::Execution { text: error.to_string() };
         let dataset = Dataset::random(workload, request.n, seed);
-        let mut laid_out = LaidOut::new(&request, &dataset);
-        let states = final_states(workload, request.n).filter(|_| case.seed.is_multiple_of(2));
-        let mut final_states = states.as_ref().map(|states| {
-            const POISON: u8 = 0x5a;
-            AlignedBytes::new(states.len() * workload.element().bytes(), POISON)
-        });
+        let counted = case.counted(workload, request.n);
+        let wrong_count = counted.map(|counted| counted.count).filter(|&count| count != request.n);
+        let mut laid_out = LaidOut::with_count(&request, &dataset, counted);
+        let (room, capacity) = counted.map_or((workload, request.n), |counted| (counted.workload, counted.n));
+        let states = final_states(room, capacity).filter(|_| case.seed.is_multiple_of(2));
+        let mut final_states =
+            states.as_ref().map(|states| AlignedBytes::new(states.len() * workload.element().bytes(), NO_STATE));
         let lent = final_states.as_mut().map(|memory| {
             let address = memory.bytes_mut().as_mut_ptr().expose_provenance() as u64;
             Lent::of(workload.element(), address, states.map_or(0, |states| states.len() as u64))
         });
-        let (request, given) = laid_out.prepare_with_states(&request, &dataset, lent).map_err(broken)?;
+        let (request, given) = laid_out.prepare_with_states(&request, lent).map_err(broken)?;
         let plan = Plan::new(&request).map_err(|error| broken(error.into()))?;
-        Ok(Self { dataset, request, plan, laid_out, given, findings: Apart::default(), final_states })
+        Ok(Self { dataset, request, plan, laid_out, given, findings: Apart::default(), final_states, wrong_count })
     }
 
     /// How many of its launches use the workspace, each at an epoch of its own.
@@ -170,8 +174,17 @@ impl Scan {
 
     /// Compares with what must be there.
     pub fn check(&self) -> Result<(), Fault> {
-        check_findings(&self.findings).map_err(|error| Fault::Execution { text: error.to_string() })?;
-        self.check_output(self.laid_out.output(), self.laid_out.is_whole())?;
+        match (check_findings(&self.findings), self.wrong_count) {
+            (Err(CallError::Counted { count }), Some(wrong)) if count == wrong => {}
+            (Ok(()), None) => {}
+            (Err(error), _) => return Err(Fault::Execution { text: error.to_string() }),
+            (Ok(()), Some(count)) => {
+                return Err(Fault::Execution {
+                    text: format!("the device has not found that a count of {count} is wrong"),
+                });
+            }
+        }
+        self.check_output(&self.laid_out.output(), self.laid_out.is_whole())?;
         self.check_final_states()
     }
 
@@ -197,14 +210,19 @@ impl Scan {
         let bytes = self.dataset.workload.element().bytes();
         let stored = self.laid_out.output();
         let last = final_states(self.dataset.workload, self.dataset.n).unwrap_or_default();
-        for (number, (state, at)) in memory.bytes().chunks_exact(bytes).zip(last).enumerate() {
+        let (states, behind) = memory.bytes().split_at(last.len() * bytes);
+        for (number, (state, at)) in states.chunks_exact(bytes).zip(last).enumerate() {
             if *state != stored[at * bytes..][..bytes] {
                 return Err(Fault::Execution { text: format!("final state {number} is not that of element {at}") });
             }
         }
-        Ok(())
+        // Of rows that are not there nobody knows one.
+        if behind.iter().any(|&byte| byte != NO_STATE) { Err(Fault::WroteElsewhere) } else { Ok(()) }
     }
 }
+
+/// What is where no state is yet.
+const NO_STATE: u8 = 0x5a;
 
 /// The places of the last elements of a scan of `n`, of whose states each is stored: one of each row or column, or one of all.
 /// `None` where a state is not what is stored, or not at its place.

@@ -1,5 +1,6 @@
 //! One reproducible run on the CPU device, as text and drawn from a seed.
 
+use super::counted::DeviceCount;
 use super::draw::Draw;
 use super::scan_case::{
     CaseError, Fields, PLAIN, Usual, WIDE_BLOCKS, Words, check, draw_offset, draw_scan, in_drawn_segments, in_lines_of,
@@ -10,6 +11,7 @@ use crate::abi;
 use crate::cpu::{BlockOrder, Pause};
 use crate::element::{Instance, Operator};
 use crate::kernels::mutant::{Kind, Mutant, Need, OPERATORS_WITH_MUTANTS};
+use crate::lab::cpu_device::Counted;
 use crate::lab::workload::{ProblemKind, Shape, Workload};
 use crate::names::named;
 use crate::strategy::plan::{Plan, ScanRequest, Step};
@@ -42,6 +44,9 @@ const WIDE_PERCENT: u64 = 4;
 const PAUSE_OF_A_TILE: u64 = 1000;
 /// Of a hundred cases of another problem than the plain scan so many have three tiles or fewer.
 const FEW_TILES_PERCENT: u64 = 12;
+
+/// Of a hundred cases of which the device alone may know how many elements there are so many are of that.
+const COUNTED_PERCENT: u64 = 20;
 
 /// Columns side by side of which look-back has strips as wide as they get.
 const WIDE_COLUMNS: u64 = 256;
@@ -106,6 +111,8 @@ pub struct Case {
     pub together: u32,
     /// Ranks that tiles are dealt to in turn, each with launches and a workspace of its own; 1 is one that has all.
     pub ranks: u32,
+    /// How many elements there are as the device is told, where the host does not know it.
+    pub count: Option<DeviceCount>,
     /// Launches that the workspace claims to have completed before.
     pub completed_epochs: u32,
     /// What its descriptors hold.
@@ -362,6 +369,14 @@ impl Case {
             (together, request.in_place) = (1, false);
             resident_blocks = resident_blocks.min(2);
         }
+        let counted_in = workload.counted_in(n).filter(|_| ranks == 1 && !is_long);
+        let count = match counted_in {
+            None if needs(Need::Counted) => return None,
+            Some(counted_in) if needs(Need::Counted) || mutant.is_none() && draw.percent(COUNTED_PERCENT) => {
+                Some(DeviceCount::draw(draw, counted_in, tile))
+            }
+            _ => None,
+        };
         let case = Self {
             mutant,
             memory,
@@ -375,6 +390,7 @@ impl Case {
             launches,
             together,
             ranks,
+            count,
             completed_epochs,
             workspace,
             disturbance,
@@ -387,7 +403,20 @@ impl Case {
     pub(super) fn can_end(&self) -> bool {
         let has_tickets = self.request.config.tile_order == TileOrder::Ticket;
         let is_resident = |step: &Step| step.grid_blocks <= u64::from(self.resident_blocks);
-        Plan::new(&self.request).is_ok_and(|plan| has_tickets || plan.steps.iter().all(is_resident))
+        Plan::new(&self.planned()).is_ok_and(|plan| has_tickets || plan.steps.iter().all(is_resident))
+    }
+
+    /// The arrays of a scan of `n` elements, where the device alone knows how many these are.
+    pub(super) fn counted(&self, workload: Workload, n: u64) -> Option<Counted> {
+        self.count?.of(workload, n)
+    }
+
+    /// What the host plans for, which may be more than there is.
+    pub(super) fn planned(&self) -> ScanRequest {
+        match self.counted(self.workload, self.request.n) {
+            None => self.request,
+            Some(Counted { workload, n, .. }) => ScanRequest { problem: workload.problem(n), n, ..self.request },
+        }
     }
 
     /// Whether it could be read from its text: its problem is one of so many elements, and its launch possible and ending.
@@ -487,6 +516,9 @@ impl fmt::Display for Case {
         if self.ranks > 1 {
             words.add("ranks", self.ranks);
         }
+        if let Some(DeviceCount { spare, excess }) = self.count {
+            words.add("count", format_args!("{spare}:{excess}"));
+        }
         let disturbance = match self.disturbance {
             Disturbance::None => return formatter.write_str(&words.text),
             Disturbance::Pause { block, after_points, switches } => format!("{block}:{after_points}:{switches}"),
@@ -534,6 +566,7 @@ impl FromStr for Case {
             launches: fields.value("launches")?,
             together: fields.numbers("together", ':')?.map_or(1, |[together]| together),
             ranks: fields.numbers("ranks", ':')?.map_or(1, |[ranks]| ranks),
+            count: fields.numbers("count", ':')?.map(|[spare, excess]| DeviceCount { spare, excess }),
             completed_epochs: fields.value("epochs")?,
             workspace: fields.value("workspace")?,
             disturbance,
@@ -575,6 +608,17 @@ impl Case {
         if self.ranks > 1 && !(can_be_dealt(self.workload, &self.request) && is_alone) {
             let why = "look-ahead over the problem 'reproducible' alone is dealt to ranks, all of it and not in place";
             return fault("ranks", &self.ranks, why);
+        }
+        if let Some(DeviceCount { spare, excess }) = self.count {
+            let text = format!("{spare}:{excess}");
+            if spare.max(excess) > 1 << 24 {
+                return fault("count", &text, "at most 2^24 elements more");
+            }
+            if self.ranks > 1 || self.workload.counted_in(self.request.n).is_none() {
+                let why = "the device is told no count where one array of numbers or segments by offsets are scanned, a matrix of one \
+                           column or several matrices, or tiles are dealt to ranks";
+                return fault("count", &text, why);
+            }
         }
         if !(1..=4096).contains(&self.resident_blocks) {
             return fault("resident", &self.resident_blocks, "1 to 4096");
@@ -754,6 +798,7 @@ mod tests {
                     problem=rows,shape=4x50,order=ticket,memory=weak,seed=1,resident=1,blocks=in-order,preemption=20,\
                     plain-points=false,launches=1,epochs=0,workspace=zeros";
         rows.parse::<Case>().expect("a case");
+        format!("{rows},count=50:7").parse::<Case>().expect("a case");
         for (from, to, says) in [
             ("n=200", "n=201", "no such matrix"),
             ("problem=rows,", "", "no such segments"),
@@ -763,6 +808,10 @@ mod tests {
             ("=lookback", "=naive", "naive"),
             ("in-place=false", "in-place=true,input-type=u8", "u8"),
             ("problem=rows", "problem=diagonals", "by-key"),
+            ("epochs=0", "epochs=0,count=7", "count=7"),
+            ("epochs=0", "epochs=0,count=0:99999999", "2^24 elements more"),
+            ("problem=rows,shape=4x50", "problem=offsets,run-length=50,count=50:7", "told no count"),
+            (",problem=rows,shape=4x50", ",count=50:7", "told no count"),
         ] {
             assert!(fault(&rows.replace(from, to)).contains(says), "{to}: {}", fault(&rows.replace(from, to)));
         }

@@ -37,7 +37,7 @@ pub(super) fn kernels_of(case: &Case) -> Vec<(Problem, Kernel)> {
 
 /// Coroutine stacks that a case needs at one time.
 pub(super) fn stacks_of(case: &Case) -> usize {
-    let Ok(plan) = Plan::new(&case.request) else { return 0 };
+    let Ok(plan) = Plan::new(&case.planned()) else { return 0 };
     let stacks_of_step = |step: &Step| {
         // With this seed the clusters are the largest.
         let (_, settings) = step_settings(step, 0);
@@ -88,7 +88,7 @@ pub(super) fn run_observed(case: &Case, mut observer: Option<&mut dyn Observer>)
             Ended::Whole => {
                 scan.check().map_err(failed(launch))?;
                 workspace.check(completed, scan.epochs()).map_err(failed(launch))?;
-                passed.count(case, scan.request.n);
+                passed.count(case, scan.dataset.n);
             }
             Ended::Cut => {
                 passed.cut += 1;
@@ -129,7 +129,7 @@ fn run_together(
         if launch > 0 && !in_place {
             own.push(Scan::new(case, case.later_size(draw), data).map_err(failed(launch))?);
         }
-        sizes.push(own[own.len() - 1].request.n);
+        sizes.push(own[own.len() - 1].dataset.n);
         let disturbance = if launch == 0 { case.disturbance } else { Disturbance::None };
         runs.push(OneScan { case, host_epoch: case.completed_epochs + 1, disturbance, seed: draw.word() });
     }

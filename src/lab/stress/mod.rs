@@ -10,6 +10,8 @@ mod arrays;
 #[cfg(feature = "cpu")]
 pub mod case;
 #[cfg(feature = "cpu")]
+mod counted;
+#[cfg(feature = "cpu")]
 pub mod cpu;
 #[cfg(feature = "cpu")]
 mod dealt;
@@ -48,6 +50,8 @@ pub use crate::kernels::mutant::{
 };
 #[cfg(feature = "cpu")]
 pub use case::{Case, Disturbance, Memory};
+#[cfg(feature = "cpu")]
+pub use counted::DeviceCount;
 #[cfg(feature = "cpu")]
 pub use scan_case::{CaseError, PLAIN, problems_of};
 #[cfg(feature = "cpu")]

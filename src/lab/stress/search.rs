@@ -77,6 +77,7 @@ impl Census {
             ("warps a block", range_of(u64::from(threads.div_ceil(32)), &[1, 2, 4])),
             ("disturbance", case.disturbance.name().to_owned()),
             ("launches at one time", case.together.to_string()),
+            ("elements known to", if case.count.is_some() { "the device" } else { "the host" }.to_owned()),
         ];
         let mut count = |property, value, schedules| {
             *self.0.entry(property).or_default().entry(value).or_default() += schedules;
@@ -224,7 +225,13 @@ fn steps(case: &Case) -> Vec<Case> {
     // Nor is it of the problem, if the plain scan fails likewise.
     let has_types = case.workload.input() == case.workload.element() && case.workload.operator().is_some();
     if has_types && !case.workload.is_plain() {
-        try_case(&|case| case.reshape((Workload::from(case.workload.instance()), case.request.n)));
+        try_case(&|case| {
+            case.count = None;
+            case.reshape((Workload::from(case.workload.instance()), case.request.n));
+        });
+    }
+    if !needs(Need::Counted) {
+        try_case(&|case| case.count = None);
     }
     // A case that fails without its disturbance fails for a simpler reason.
     if !needs(Need::Abort) && !needs(Need::Overlap) {

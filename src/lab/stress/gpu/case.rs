@@ -140,8 +140,8 @@ impl StressCase {
         scale: Scale,
     ) -> Option<(Workload, ScanRequest)> {
         let when = mutant.map(|mutant| mutant.when.clone()).unwrap_or_default();
-        if when.needs(Need::Ranks) {
-            // Tiles are dealt to the ranks of several GPUs.
+        // Tiles are dealt to the ranks of several GPUs, and counts are drawn on the CPU device.
+        if when.needs(Need::Ranks) || when.needs(Need::Counted) {
             return None;
         }
         let kind = match *problems_of(problems, mutant) {
