@@ -118,14 +118,20 @@ fn has_no_compiler(why: &CannotRun) -> bool {
 
 #[test]
 fn cases_of_each_problem_are_drawn_and_right() {
+    let mut counted = 0;
     for (number, kind) in (0..).zip(ProblemKind::ALL) {
-        let cases = (0..).map(|seed| {
+        let drawn = |seed: u64| {
             let memory = if (number + seed) % 2 == 0 { Memory::Weak } else { Memory::Strong };
             Case::draw_of(&[*kind], None, memory, seed)
-        });
+        };
+        // Of every other problem one whose elements the device counts, if there is one.
+        let is_counted = number % 2 == 1 && (0..100).map(drawn).any(|case| case.count.is_some());
         // A whole launch of tiles that meet; more of them, each with a kernel that somebody compiles, are `.ci/run`'s.
-        let is_usual = |case: &Case| case.tiles() < 16 && case.request.strategy.is_single_pass();
-        let case = cases.into_iter().find(is_usual).expect("one of all");
+        let is_usual = |case: &Case| {
+            case.tiles() < 16 && case.request.strategy.is_single_pass() && case.count.is_some() == is_counted
+        };
+        let case = (0..).map(drawn).find(is_usual).expect("one of all");
+        counted += u64::from(is_counted);
         match run(&case) {
             Ok(passed) => assert_eq!(passed.elements == 0, passed.launches() == passed.cut, "{case}"),
             Err(failure) if failure.cannot_run().is_some_and(has_no_compiler) => return,
@@ -134,6 +140,7 @@ fn cases_of_each_problem_are_drawn_and_right() {
         // The line is the run.
         assert_eq!(run(&case.to_string().parse().expect("a case")), run(&case));
     }
+    assert!(counted > 10, "{counted}");
 }
 
 /// Runs a case that was found by drawing, and has to pass since.
@@ -528,14 +535,16 @@ fn a_shortage_of_memory_is_no_verdict_on_the_kernels() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let table = folder.path().join("table.json");
     let table = table.to_str().expect("temporary folders have plain names");
+    let of_the_chain = [
+        &["--mutants", "--detectors", "cpu-schedules", "--seconds", "0.2", "--threads", "1", "--output", table],
+        &OF_THE_CHAIN[..],
+    ]
+    .concat();
     for (words, helps) in [
         (&["--replay", &large][..], "address space (ulimit -v)"),
         (&["--runs", "2000", "--threads", "1"], "use fewer --threads"),
         (&["--mutant", "windows_swapped", "--threads", "1"], "use fewer --threads"),
-        (
-            &["--mutants", "--detectors", "cpu-schedules", "--seconds", "0.2", "--threads", "1", "--output", table],
-            "use fewer --threads",
-        ),
+        (&of_the_chain, "use fewer --threads"),
     ] {
         let output = with_little_memory(KIB, &[&["stress", "--quiet"], words].concat());
         let [said, why] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
@@ -551,7 +560,7 @@ fn a_table_of_mutants_replaces_nothing_but_a_table_of_mutants() {
     let path = |name: &str| folder.path().join(name).to_str().expect("temporary folders have plain names").to_owned();
     let write = |output: &str, more: &[&str]| {
         let words = ["stress", "--mutants", "--detectors", "cpu-schedules", "--seconds", "0.01", "--output", output];
-        lookback().args(words).args(["--runs", "1", "--sample", "40", "--quiet"]).args(more).output().expect("it runs")
+        lookback().args(words).args(OF_THE_CHAIN).args(["--runs", "1", "--quiet"]).args(more).output().expect("it runs")
     };
     let refused = |output: &str, says: &str| {
         let start = Instant::now();
@@ -573,7 +582,7 @@ fn a_table_of_mutants_replaces_nothing_but_a_table_of_mutants() {
     // A table is replaced by one that holds its results, too.
     refused(&table, "has results that would be lost; keep them by --add");
     let other = path("other.json");
-    assert_eq!(write(&other, &["--of", "relaxed_tag", "--add", &table]).status.code(), Some(1), "survivors");
+    assert_eq!(write(&other, &["--of", "windows_swapped", "--add", &table]).status.code(), Some(1), "survivors");
     let refusal = write(&table, &["--add", &other]);
     assert_eq!(refusal.status.code(), Some(2), "another table");
     assert_eq!(std::fs::read(&table).expect("it is there"), first);
