@@ -455,7 +455,7 @@ impl HostArray {
 
 /// Arrays with room for more than a dataset has, of which the device alone knows how many elements there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Counted {
+pub(crate) struct CountedArrays {
     /// What is scanned, were all of them there, and how many that are.
     pub workload: Workload,
     pub n: u64,
@@ -471,51 +471,60 @@ pub(crate) struct LaidOut {
     /// What the host believes to be scanned.
     workload: Workload,
     n: u64,
-    /// Bytes that are stored of each output, and bytes of each.
-    stored: [usize; 2],
-    /// What the device is told of how many elements there are.
-    count: Option<HostArray>,
+    /// Bytes of each output that belong to the dataset, and what must still be behind them.
+    stored: usize,
+    behind: Vec<u8>,
+    /// What the device is told of how many elements there are, and its type.
+    count: Option<(HostArray, ElementType)>,
 }
 
 impl LaidOut {
     pub(crate) fn new(request: &ScanRequest, dataset: &Dataset) -> Self {
-        Self::with_count(request, dataset, None)
+        Self::with_room(request, dataset, None)
     }
 
-    /// The same in arrays that have room for more.
-    pub(crate) fn with_count(request: &ScanRequest, dataset: &Dataset, counted: Option<Counted>) -> Self {
+    /// The same in arrays that may have room for more. Behind the dataset's elements stand the same once more, the last one first: whoever
+    /// takes them for elements of the scan stores more, or something else.
+    pub(crate) fn with_room(request: &ScanRequest, dataset: &Dataset, counted: Option<CountedArrays>) -> Self {
         let (workload, n) = counted.map_or((dataset.workload, dataset.n), |counted| (counted.workload, counted.n));
         let own = dataset.workload.own_place();
+        let bytes_of_each = |(workload, n): (Workload, u64)| {
+            workload.outputs(n).next().unwrap_or(0) as usize * workload.element().bytes()
+        };
+        let [stored, all] = [(dataset.workload, dataset.n), (workload, n)].map(bytes_of_each);
+        let mut behind = vec![FILLING; all - stored];
         // An exclusive scan of one array must do without the last element, so the kernels do not get it.
         let is_unread = request.mode == Mode::Exclusive && dataset.workload.defined().is_none() && dataset.n > 0;
-        let mut rooms = workload.inputs(n).zip(workload.input_offsets(n, request.input_offset));
-        let lay_out = |(place, (element, contents)): (usize, (ElementType, &[u8]))| {
-            let ((_, elements), offset) = rooms.next()?;
+        let rooms = workload.inputs(n).zip(workload.input_offsets(n, request.input_offset));
+        let mut arrays = Vec::new();
+        for (place, ((element, contents), ((_, elements), offset))) in dataset.inputs().zip(rooms).enumerate() {
             let room = elements as usize * element.bytes();
-            let unread = if is_unread { element.bytes() } else { 0 };
-            let read = &contents[..contents.len() - unread];
-            if request.in_place && place == own {
+            let more = mirrored(contents, element.bytes(), room - contents.len());
+            let read = &contents[..contents.len() - if is_unread { element.bytes() } else { 0 }];
+            arrays.push(if request.in_place && place == own {
                 let mut array = HostArray::room_at(room, offset);
                 array.memory.contents_mut()[..read.len()].copy_from_slice(read);
-                return Some(array);
-            }
-            let behind = vec![FILLING; (room - unread).saturating_sub(read.len())];
-            let contents = if behind.is_empty() { Cow::from(read) } else { [read, &behind].concat().into() };
-            Some(HostArray::copy_at(&contents, offset))
-        };
-        let mut arrays: Vec<HostArray> = dataset.inputs().enumerate().map_while(lay_out).collect();
+                array.memory.contents_mut()[contents.len()..].copy_from_slice(&more);
+                behind = more;
+                array
+            } else if more.is_empty() {
+                HostArray::copy_at(read, offset)
+            } else {
+                HostArray::copy_at(&[contents, &more].concat(), offset)
+            });
+        }
         let output = if request.in_place {
             own
         } else {
             arrays.push(HostArray::room_at(workload.output_bytes(n) as usize, request.output_offset));
             arrays.len() - 1
         };
-        let bytes_of_each = |(workload, n): (Workload, u64)| {
-            workload.outputs(n).next().unwrap_or(0) as usize * workload.element().bytes()
-        };
-        let stored = [(dataset.workload, dataset.n), (workload, n)].map(bytes_of_each);
-        let count = counted.map(|counted| HostArray::copy_at(&counted.count.to_le_bytes(), 0));
-        Self { arrays, output, workload, n, stored, count }
+        // Those that fit lie in both widths.
+        let count = counted.map(|CountedArrays { count, .. }| match u32::try_from(count) {
+            Ok(count) if count % 2 == 0 => (HostArray::copy_at(&count.to_le_bytes(), 0), ElementType::U32),
+            _ => (HostArray::copy_at(&count.to_le_bytes(), 0), ElementType::U64),
+        });
+        Self { arrays, output, workload, n, stored, behind, count }
     }
 
     /// The request as the addresses have it, and what a launch is told of them.
@@ -539,8 +548,8 @@ impl LaidOut {
         if let Some(states) = final_states {
             call.final_state(states);
         }
-        if let Some(count) = &mut self.count {
-            call.count(Lent::of(ElementType::U64, count.address(), 1));
+        if let Some((count, element)) = &mut self.count {
+            call.count(Lent::of(*element, count.address(), 1));
         }
         let prepared = call.prepare(request.mode, &Choices::made_by(request))?;
         Ok(prepared.map_or((*request, Arrays::default()), |prepared| (prepared.request, prepared.arrays)))
@@ -548,26 +557,37 @@ impl LaidOut {
 
     /// What a launch may touch.
     pub(crate) fn regions(&mut self) -> impl Iterator<Item = Array> {
-        self.arrays.iter_mut().chain(&mut self.count).map(HostArray::region)
+        let count = self.count.iter_mut().map(|(count, _)| count);
+        self.arrays.iter_mut().chain(count).map(HostArray::region)
     }
 
-    /// What is stored of the dataset's elements, without what the arrays have behind it.
+    /// What is stored, of each output the part that belongs to the dataset, and what is behind it.
+    fn outputs(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let stored = self.arrays[self.output].contents();
+        // Of nothing there is no part.
+        let each = (self.stored + self.behind.len()).max(1);
+        stored.chunks_exact(each).map(|output| output.split_at(self.stored))
+    }
+
+    /// What is stored of the dataset, one output behind the other.
     pub(crate) fn output(&self) -> Cow<'_, [u8]> {
-        let ([stored, all], output) = (self.stored, self.arrays[self.output].contents());
-        if stored == all {
-            output.into()
-        } else {
-            output.chunks_exact(all).flat_map(|array| &array[..stored]).copied().collect()
+        match self.behind.is_empty() {
+            true => self.arrays[self.output].contents().into(),
+            false => self.outputs().flat_map(|(stored, _)| stored).copied().collect(),
         }
     }
 
-    /// Whether nobody wrote beside an array or behind its elements, or into one that is only loaded.
+    /// Whether nobody wrote beside an array or behind what belongs to the dataset, or into one that is only loaded.
     pub(crate) fn is_whole(&self) -> bool {
-        let ([stored, all], output) = (self.stored, self.arrays[self.output].contents());
-        let is_untouched = |array: &[u8]| array[stored..].iter().all(|&byte| byte == FILLING);
-        self.arrays.iter().chain(&self.count).all(HostArray::is_whole)
-            && (stored == all || output.chunks_exact(all).all(is_untouched))
+        let count = self.count.iter().map(|(count, _)| count);
+        self.arrays.iter().chain(count).all(HostArray::is_whole)
+            && (self.behind.is_empty() || self.outputs().all(|(_, behind)| behind == self.behind))
     }
+}
+
+/// So many bytes of elements, those of an array from the last one to the first, and again.
+fn mirrored(array: &[u8], element_bytes: usize, bytes: usize) -> Vec<u8> {
+    array.rchunks_exact(element_bytes).cycle().flatten().copied().take(bytes).collect()
 }
 
 /// Where it begins above a boundary, in whole elements: the kernels' type may be aligned further than the user's.

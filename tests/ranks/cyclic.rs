@@ -126,6 +126,43 @@ fn reproducible_sums_have_the_bits_of_one_device_for_any_number_of_ranks() {
     }
 }
 
+/// What a text is given beside arrays, every rank is given, and no kernel is compiled for another value.
+#[test]
+fn what_is_dealt_has_parameters_too() {
+    let x: Vec<u32> = (0..5000).map(|i| i * 7919 % 1009).collect();
+    let scaled = Definition::new::<u64>("scaled", "u64")
+        .identity("0")
+        .combine("return left + right;")
+        .commutative()
+        .parameter::<u32>("factor")
+        .input::<u32>("x")
+        .load("return static_cast<u64>(x) * factor;")
+        .output::<u64>("y")
+        .store("y = state;");
+    let scaled = scaled.define().expect("a whole definition");
+    let deal = Deal::new(x.len() as u64, 96).expect("chunks have elements");
+    for factor in [3_u32, 1_000_000] {
+        let ends = each(in_process(3), |ranks| {
+            let mine = dealt(&x, deal.hand(ranks.group().rank(), 3));
+            let mut own = vec![0_u64; mine.len()];
+            let mut scanner = HostScanner::default();
+            let run = scanner.run(scaled).parameter(factor).input(&mine).output(&mut own);
+            ranks.scan_cyclic(run, Mode::Inclusive, deal)?;
+            Ok(own)
+        });
+        if is_skipped(&ends) {
+            return;
+        }
+        let ends: Vec<Vec<u64>> = ends.into_iter().map(|end| end.expect("no rank fails")).collect();
+        let mut sum = 0;
+        let expected = x.iter().map(|&x| {
+            sum += u64::from(x) * u64::from(factor);
+            sum
+        });
+        assert_eq!(gathered(deal, 0, &ends), expected.collect::<Vec<_>>(), "times {factor}");
+    }
+}
+
 /// What one rank of two ends with that deals so.
 fn refused(deal: Deal, own: usize, config: Option<ScanConfig>) -> DeviceError {
     let ends = each(in_process(2), |ranks| {

@@ -12,11 +12,10 @@ use crate::lab::dataset::Dataset;
 use crate::lab::device::DeviceError;
 use crate::lab::verify::verify;
 use crate::lab::workload::Workload;
-use crate::strategy::CallError;
-use crate::strategy::Descriptor;
 use crate::strategy::call::{Lent, check_findings};
 use crate::strategy::launch::{Addresses, Arrays};
 use crate::strategy::plan::{Plan, RegionKey, ScanRequest};
+use crate::strategy::{CallError, Descriptor};
 
 /// A control block and descriptors, kept by the kernels from launch to launch.
 pub(super) struct Workspace {
@@ -128,7 +127,7 @@ impl Scan {
         let dataset = Dataset::random(workload, request.n, seed);
         let counted = case.counted(workload, request.n);
         let wrong_count = counted.map(|counted| counted.count).filter(|&count| count != request.n);
-        let mut laid_out = LaidOut::with_count(&request, &dataset, counted);
+        let mut laid_out = LaidOut::with_room(&request, &dataset, counted);
         let (room, capacity) = counted.map_or((workload, request.n), |counted| (counted.workload, counted.n));
         let states = final_states(room, capacity).filter(|_| case.seed.is_multiple_of(2));
         let mut final_states =
@@ -190,7 +189,7 @@ impl Scan {
 
     /// Compares an output with what must be there; `is_whole`: whether nobody wrote elsewhere.
     pub fn check_output(&self, output: &[u8], is_whole: bool) -> Result<(), Fault> {
-        let found = verify(&self.request, &self.dataset, output);
+        let found = verify(&ScanRequest { n: self.dataset.n, ..self.request }, &self.dataset, output);
         let complaint = found.complaint();
         match (found.first_mismatch, found.expected, found.actual) {
             (Some(index), Some(expected), Some(actual)) => {

@@ -11,7 +11,7 @@ use crate::abi;
 use crate::cpu::{BlockOrder, Pause};
 use crate::element::{Instance, Operator};
 use crate::kernels::mutant::{Kind, Mutant, Need, OPERATORS_WITH_MUTANTS};
-use crate::lab::cpu_device::Counted;
+use crate::lab::cpu_device::CountedArrays;
 use crate::lab::workload::{ProblemKind, Shape, Workload};
 use crate::names::named;
 use crate::strategy::plan::{Plan, ScanRequest, Step};
@@ -406,16 +406,20 @@ impl Case {
         Plan::new(&self.planned()).is_ok_and(|plan| has_tickets || plan.steps.iter().all(is_resident))
     }
 
-    /// The arrays of a scan of `n` elements, where the device alone knows how many these are.
-    pub(super) fn counted(&self, workload: Workload, n: u64) -> Option<Counted> {
-        self.count?.of(workload, n)
+    /// The arrays of a launch of `n` elements, where the device alone knows how many these are. None has room for more than the first
+    /// one, for which there is a workspace.
+    pub(super) fn counted(&self, workload: Workload, n: u64) -> Option<CountedArrays> {
+        let count = self.count?;
+        let first = count.arrays(self.workload, self.request.n)?;
+        let without_room = DeviceCount { spare: 0, ..count };
+        count.arrays(workload, n).filter(|arrays| arrays.n <= first.n).or_else(|| without_room.arrays(workload, n))
     }
 
     /// What the host plans for, which may be more than there is.
     pub(super) fn planned(&self) -> ScanRequest {
         match self.counted(self.workload, self.request.n) {
             None => self.request,
-            Some(Counted { workload, n, .. }) => ScanRequest { problem: workload.problem(n), n, ..self.request },
+            Some(CountedArrays { workload, n, .. }) => ScanRequest { problem: workload.problem(n), n, ..self.request },
         }
     }
 
@@ -586,13 +590,28 @@ impl Case {
         if self.request.n > 1 << 24 {
             return fault("n", &self.request.n, "at most 2^24 elements: every thread is a coroutine");
         }
+        if let Some(DeviceCount { spare, excess }) = self.count {
+            let text = format!("{spare}:{excess}");
+            if spare > 1 << 24 || excess > 1 << 33 {
+                return fault(
+                    "count",
+                    &text,
+                    "room for at most 2^24 elements more, and at most 2^33 more that are counted",
+                );
+            }
+            if self.ranks > 1 || self.workload.counted_in(self.request.n).is_none() {
+                let why = "the device is told no count where one array of numbers or segments by offsets are scanned, a matrix of one \
+                           column or several matrices, or tiles are dealt to ranks";
+                return fault("count", &text, why);
+            }
+        }
         if !(1..=1000).contains(&self.launches) {
             return fault("launches", &self.launches, "1 to 1000");
         }
         if !(1..=MOST_TOGETHER).contains(&self.together) {
             return fault("together", &self.together, "1 to 16 launches of kernels at one time");
         }
-        if self.together > 1 && self.request.n * u64::from(self.launches) > 1 << 24 {
+        if self.together > 1 && self.planned().n * u64::from(self.launches) > 1 << 24 {
             let why = "launches of at most 2^24 elements in all: all arrays are there at one time";
             return fault("together", &self.together, why);
         }
@@ -608,17 +627,6 @@ impl Case {
         if self.ranks > 1 && !(can_be_dealt(self.workload, &self.request) && is_alone) {
             let why = "look-ahead over the problem 'reproducible' alone is dealt to ranks, all of it and not in place";
             return fault("ranks", &self.ranks, why);
-        }
-        if let Some(DeviceCount { spare, excess }) = self.count {
-            let text = format!("{spare}:{excess}");
-            if spare.max(excess) > 1 << 24 {
-                return fault("count", &text, "at most 2^24 elements more");
-            }
-            if self.ranks > 1 || self.workload.counted_in(self.request.n).is_none() {
-                let why = "the device is told no count where one array of numbers or segments by offsets are scanned, a matrix of one \
-                           column or several matrices, or tiles are dealt to ranks";
-                return fault("count", &text, why);
-            }
         }
         if !(1..=4096).contains(&self.resident_blocks) {
             return fault("resident", &self.resident_blocks, "1 to 4096");
@@ -809,7 +817,9 @@ mod tests {
             ("in-place=false", "in-place=true,input-type=u8", "u8"),
             ("problem=rows", "problem=diagonals", "by-key"),
             ("epochs=0", "epochs=0,count=7", "count=7"),
-            ("epochs=0", "epochs=0,count=0:99999999", "2^24 elements more"),
+            ("epochs=0", "epochs=0,count=99999999:0", "2^24 elements more"),
+            ("epochs=0", "epochs=0,count=0:99999999999", "2^33 more"),
+            ("launches=1,epochs=0", "launches=1000,epochs=0,together=2,count=9999999:0", "2^24 elements in all"),
             ("problem=rows,shape=4x50", "problem=offsets,run-length=50,count=50:7", "told no count"),
             (",problem=rows,shape=4x50", ",count=50:7", "told no count"),
         ] {

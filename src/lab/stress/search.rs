@@ -1,6 +1,7 @@
 //! Drawing cases until one fails, and making the failing one small.
 
 use super::case::{Case, Disturbance, MINIMUM_TILES, Memory};
+use super::counted::DeviceCount;
 use super::cpu::{Failure, Passed, run, stacks_of};
 use super::detector::{CannotRun, Limits};
 use super::room::Room;
@@ -232,6 +233,10 @@ fn steps(case: &Case) -> Vec<Case> {
     }
     if !needs(Need::Counted) {
         try_case(&|case| case.count = None);
+    }
+    if let Some(DeviceCount { spare, excess }) = case.count {
+        try_case(&|case| case.count = Some(DeviceCount { spare, excess: 0 }));
+        try_case(&|case| case.count = Some(DeviceCount { spare: spare / 2, excess }));
     }
     // A case that fails without its disturbance fails for a simpler reason.
     if !needs(Need::Abort) && !needs(Need::Overlap) {
