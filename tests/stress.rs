@@ -121,11 +121,11 @@ fn cases_of_each_problem_are_drawn_and_right() {
     let mut counted = 0;
     for (number, kind) in (0..).zip(ProblemKind::ALL) {
         let drawn = |seed: u64| {
-            let memory = if (number + seed) % 2 == 0 { Memory::Weak } else { Memory::Strong };
+            let memory = if (number + seed).is_multiple_of(2) { Memory::Weak } else { Memory::Strong };
             Case::draw_of(&[*kind], None, memory, seed)
         };
         // Of every other problem one whose elements the device counts, if there is one.
-        let is_counted = number % 2 == 1 && (0..100).map(drawn).any(|case| case.count.is_some());
+        let is_counted = !number.is_multiple_of(2) && (0..100).map(drawn).any(|case| case.count.is_some());
         // A whole launch of tiles that meet; more of them, each with a kernel that somebody compiles, are `.ci/run`'s.
         let is_usual = |case: &Case| {
             case.tiles() < 16 && case.request.strategy.is_single_pass() && case.count.is_some() == is_counted
