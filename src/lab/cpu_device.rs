@@ -519,7 +519,7 @@ impl LaidOut {
             arrays.push(HostArray::room_at(workload.output_bytes(n) as usize, request.output_offset));
             arrays.len() - 1
         };
-        // Those that fit lie in both widths.
+        // Even numbers that fit into 4 bytes are given in 4, all others in 8, so that kernels meet both.
         let count = counted.map(|CountedArrays { count, .. }| match u32::try_from(count) {
             Ok(count) if count % 2 == 0 => (HostArray::copy_at(&count.to_le_bytes(), 0), ElementType::U32),
             _ => (HostArray::copy_at(&count.to_le_bytes(), 0), ElementType::U64),

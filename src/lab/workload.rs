@@ -854,9 +854,9 @@ impl Workload {
         }
     }
 
-    /// In whole numbers of how many elements the device alone may be told how many of `n` there are: of rows, or of neighbours down
-    /// columns. None where the kernels are given no count, or where something else follows from how many elements there are: offsets,
-    /// and how many rows each of several matrices has.
+    /// What a number of elements that the device alone knows has to be a multiple of, where arrays of `n` have room for them: a row, or
+    /// an element of each column. None where the kernels take no such number, or where it would change more than how many elements are
+    /// scanned: which offsets there are, or how many rows each of several matrices has.
     #[cfg(feature = "cpu")]
     pub(crate) fn counted_in(self, n: u64) -> Option<u64> {
         self.defined()?;

@@ -45,7 +45,7 @@ const PAUSE_OF_A_TILE: u64 = 1000;
 /// Of a hundred cases of another problem than the plain scan so many have three tiles or fewer.
 const FEW_TILES_PERCENT: u64 = 12;
 
-/// Of a hundred cases of which the device alone may know how many elements there are so many are of that.
+/// Of a hundred cases that can have a count which the device alone knows so many have one.
 const COUNTED_PERCENT: u64 = 20;
 
 /// Columns side by side of which look-back has strips as wide as they get.
