@@ -32,8 +32,8 @@ enum { LOOKBACK_MAXIMUM_STAGES = 12 };
 enum { LOOKBACK_READING_WARPS = 1 };
 // Copies of the descriptors of a one-wave scan, and how many descriptors lie between two of them.
 enum { LOOKBACK_DESCRIPTOR_COPIES = 8, LOOKBACK_DESCRIPTOR_COPY_GAP = 16 };
-// Largest number of blocks of a thread block cluster; 8 where a GPU has no room for so many.
-enum { LOOKBACK_MAXIMUM_CLUSTER_BLOCKS = 16 };
+// Largest number of blocks of a thread block cluster; 8 where a GPU has no room for so many. Most bins of which they exchange counts.
+enum { LOOKBACK_MAXIMUM_CLUSTER_BLOCKS = 16, LOOKBACK_CLUSTER_BINS = 256 };
 // Widest access of one lane, in bytes.
 enum { LOOKBACK_VECTOR_BYTES = 16 };
 // What the L2 cache keeps for itself of a line, and a line, in bytes.

@@ -31,6 +31,7 @@ pub const LOOKBACK_DESCRIPTOR_COPIES: _bindgen_ty_8 = 8;
 pub const LOOKBACK_DESCRIPTOR_COPY_GAP: _bindgen_ty_8 = 16;
 pub type _bindgen_ty_8 = ::std::os::raw::c_uint;
 pub const LOOKBACK_MAXIMUM_CLUSTER_BLOCKS: _bindgen_ty_9 = 16;
+pub const LOOKBACK_CLUSTER_BINS: _bindgen_ty_9 = 256;
 pub type _bindgen_ty_9 = ::std::os::raw::c_uint;
 pub const LOOKBACK_VECTOR_BYTES: _bindgen_ty_10 = 16;
 pub type _bindgen_ty_10 = ::std::os::raw::c_uint;

@@ -12,7 +12,8 @@
 //   u32 maximum_counts     how many counts a block has, `counts(launch)` of which are asked for at the end
 //   each_count(launch, u64 i, items, body)   calls `body` with each that the element at place i adds to
 //   with_bin(count, body)  calls it with the bin that a count is added to, if there is one
-//   bool shares_bins       whether several are added to one; then `bins` is how many there are
+//   u32 bins               how many bins there are, of a histogram
+//   bool shares_bins       whether several counts are added to one bin
 #pragma once
 
 #include "../halves.cuh"
@@ -27,7 +28,8 @@ struct binned : plain<operators::sum<Count>> {
   using binned_type = typename Own::inputs;
   static constexpr bool has_arrays = true;
   static constexpr bool is_counted = is_counted_;
-  static constexpr u32 maximum_counts = Own::bins;
+  static constexpr u32 bins = Own::bins;
+  static constexpr u32 maximum_counts = bins;
   static constexpr bool shares_bins = false;
 
   DEVICE static u32 counts(const lookback_launch&) { return Own::bins; }
@@ -49,8 +51,8 @@ struct binned : plain<operators::sum<Count>> {
 template <class Own, class Count, bool is_counted_>
 struct binned_by_value : binned<Own, Count, is_counted_> {
   using binned_type = typename Own::inputs;
-  static constexpr u32 maximum_counts = 256;
   static constexpr u32 bins = Own::bins;
+  static constexpr u32 maximum_counts = 256;
   // Where there are fewer bins than values, several values fall into one.
   static constexpr bool shares_bins = bins < maximum_counts;
 

@@ -133,6 +133,23 @@ DEVICE void count_elements(Config config, const lookback_launch& launch, Add add
   });
 }
 
+// Counts the block's elements in its shared memory, and calls `body` with bins and how many elements fall into each, the same bin with
+// several counts where `Problem::shares_bins`. No thread calls it before all have come here.
+template <class Problem, class Config, class Body>
+DEVICE void count_in_block(Config config, const lookback_launch& launch, Body body) {
+  const u32 threads = config.block_threads;
+  using counts_type = block_counts<Problem::maximum_counts, copies_of(Problem::maximum_counts)>;
+  SHARED(counts_type, shared);
+  shared.clear(threads);
+  block_barrier();  // nothing is counted yet
+  const auto of_lane = shared.of_lane();
+  count_elements<Problem>(config, launch, [&](u32 count) { of_lane.add(count, 1); });
+  block_barrier();  // all is counted
+  shared.each_total(Problem::counts(launch), threads, [&](u32 count, u32 total) {
+    Problem::with_bin(count, [&](u32 bin) { body(bin, total); });
+  });
+}
+
 // Reads: output (added to: a count a bin), n, and what the problem loads. Any number of blocks.
 template <class Problem, class Config>
 DEVICE void count_bins(Config config, const lookback_launch& launch) {
@@ -140,31 +157,17 @@ DEVICE void count_bins(Config config, const lookback_launch& launch) {
     using Count = typename Problem::state_type;
     const auto add = [&](u32 bin, u32 value) { add_to_count(static_cast<Count*>(launch.output) + bin, value); };
     if constexpr (has_room_for(Problem::maximum_counts)) {
-      const u32 threads = config.block_threads;
-      using counts_type = block_counts<Problem::maximum_counts, copies_of(Problem::maximum_counts)>;
-      SHARED(counts_type, shared);
-      shared.clear(threads);
-      block_barrier();  // nothing is counted yet
-      const auto of_lane = shared.of_lane();
-      count_elements<Problem>(config, launch, [&](u32 count) { of_lane.add(count, 1); });
-      const auto each_in_its_bin = [&](auto body) {
-        shared.each_total(Problem::counts(launch), threads, [&](u32 count, u32 total) {
-          Problem::with_bin(count, [&](u32 bin) { body(bin, total); });
-        });
-      };
       if constexpr (Problem::shares_bins) {
         // The block adds them up by itself first, because all blocks wait for each other at a bin.
         using bins_type = block_counts<Problem::bins, 1>;
         SHARED(bins_type, bins);
-        bins.clear(threads);
-        block_barrier();  // all is counted, and nothing is in its bin yet
+        bins.clear(config.block_threads);  // before a barrier of the block behind which it counts
         const auto of_block = bins.of_lane();
-        each_in_its_bin([&](u32 bin, u32 total) { of_block.add(bin, total); });
+        count_in_block<Problem>(config, launch, [&](u32 bin, u32 total) { of_block.add(bin, total); });
         block_barrier();  // all is in its bin
-        bins.each_total(Problem::bins, threads, add);
+        bins.each_total(Problem::bins, config.block_threads, add);
       } else {
-        block_barrier();  // all is counted
-        each_in_its_bin(add);
+        count_in_block<Problem>(config, launch, add);
       }
     } else {
       count_elements<Problem>(config, launch, [&](u32 bin) { add(bin, 1u); });

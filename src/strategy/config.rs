@@ -121,9 +121,15 @@ pub enum ConfigError {
         "the strategy '{strategy}' loads tiles that lie in one piece, which those of {problem} do not; choose 'auto' or 'lookback'"
     )]
     TakesNoStrides { strategy: &'static str, problem: String },
-    /// The strategy has no kernels that sort and count.
-    #[error("the strategy '{strategy}' scans and does nothing else; for the {problem} choose 'auto' or 'lookback'")]
+    /// The strategy has no kernels that do it: most scan and do nothing else.
+    #[error("the strategy '{strategy}' does no such thing; for the {problem} choose 'auto' or 'lookback'")]
     ScansAlone { strategy: &'static str, problem: String },
+    /// The blocks of a cluster hold counts of fewer bins, and count fewer elements.
+    #[error(
+        "the strategy '{strategy}' counts fewer than 2^32 elements in up to 256 bins; for the {problem} of {n} elements in {bins} bins choose \
+         'auto' or 'lookback'"
+    )]
+    ClusterBins { strategy: &'static str, problem: String, bins: u32, n: u64 },
     /// The strategy keeps totals in an array, and they are no elements of one.
     #[error(
         "the strategy '{strategy}' keeps totals of 1, 2, 4, 8 or 16 bytes, and those of {problem} have {state_bytes}, with the mark \

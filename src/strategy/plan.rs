@@ -209,7 +209,7 @@ impl Plan {
                 return Err(ConfigError::ReproducibleColumns { strategy });
             }
         }
-        if problem.defined().is_some() && !shape.takes_arrays() {
+        if problem.defined().is_some() && problem.is_scan() && !shape.takes_arrays() {
             return Err(ConfigError::TakesNoArrays { strategy, problem: problem.to_string() });
         }
         if problem.axis().is_some() && shape.kernel_of_columns.is_none() {
@@ -218,8 +218,12 @@ impl Plan {
         if is_strided && !shape.takes_strides() {
             return Err(ConfigError::TakesNoStrides { strategy, problem: problem.to_string() });
         }
-        if !problem.is_scan() && shape.kernels_of_no_scan.is_empty() {
+        if !problem.is_scan() && !shape.verbs_beside_scans.contains(&problem.verb()) {
             return Err(ConfigError::ScansAlone { strategy, problem: problem.to_string() });
+        }
+        let bins = problem.histogram().map_or(0, |histogram| histogram.bins);
+        if shape.blocks == Blocks::Cluster && (bins > abi::LOOKBACK_CLUSTER_BINS || request.n > u64::from(u32::MAX)) {
+            return Err(ConfigError::ClusterBins { strategy, problem: problem.to_string(), bins, n: request.n });
         }
         if is_reproducible && problem.axis().is_none() {
             if !request.strategy.row().is_reproducible {

@@ -287,15 +287,26 @@ impl Planner {
         self.steps.push(Step { key_bits: bits, ..count });
     }
 
+    /// How many elements fall into each of so many bins: by one cluster, or by blocks that add to cleared counts.
+    fn count_bins(&mut self, bins: u64, into: Place) {
+        if self.shape.blocks != Blocks::Cluster {
+            return self.count(bins, None, into);
+        }
+        // Not one, as of scans by a cluster.
+        let blocks = self.blocks_of_elements().clamp(2, u64::from(abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS));
+        let count = self.step(Kernel::CountInCluster, self.config.untiled(), Place::Input, into, blocks);
+        self.steps.push(count);
+    }
+
     /// The launches of a histogram: its counts, and where it is cumulated their sums by one block.
     pub(super) fn histogram(&mut self, Histogram { bins, is_cumulated }: Histogram) {
         let n = u64::from(bins);
         if !is_cumulated {
-            return self.count(n, None, Place::Output);
+            return self.count_bins(n, Place::Output);
         }
         let bytes = self.problem.published_bytes();
         let counts = self.scratch(n, bytes);
-        self.count(n, None, counts);
+        self.count_bins(n, counts);
         let (vt, block_threads) = suggestion::single_block(bytes as u32, n * bytes as u64);
         let config = KernelConfig { vt, block_threads, ..self.config.untiled() };
         let sum = if bytes == 8 { Instance::SUM_OF_LONG_WORDS } else { Instance::SUM_OF_WORDS };

@@ -2,7 +2,7 @@
 
 use super::{Composition, Kernel};
 use crate::abi;
-use crate::element::Problem;
+use crate::element::{Problem, Verb};
 
 /// How a strategy runs.
 #[derive(Debug, Clone, Copy)]
@@ -17,6 +17,8 @@ pub struct Shape {
     pub helper_warps_of_columns: u32,
     /// Others of it, for what is no scan.
     pub kernels_of_no_scan: &'static [Kernel],
+    /// What that is.
+    pub(crate) verbs_beside_scans: &'static [Verb],
     /// How the array is cut.
     pub tiling: Tiling,
     /// Who works on the tiles.
@@ -55,6 +57,7 @@ impl Shape {
         kernel_of_deals: None,
         helper_warps_of_columns: 0,
         kernels_of_no_scan: &[],
+        verbs_beside_scans: &[],
         tiling: Tiling::Untiled,
         blocks: Blocks::PerTile,
         has_descriptors: false,

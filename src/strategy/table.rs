@@ -6,7 +6,7 @@ use super::planner::Planner;
 use super::shape::{Blocks, HelperWarps, Shape, Tiling};
 use super::{Composition, Kernel, ScanConfig, named, suggestion};
 use crate::abi;
-use crate::element::{Defined, Problem};
+use crate::element::{Defined, Problem, Verb};
 
 /// What is known of a strategy.
 #[derive(Debug)]
@@ -278,6 +278,7 @@ strategies! {
                 Kernel::Expand,
                 Kernel::Scatter,
             ],
+            verbs_beside_scans: &[Verb::Sort, Verb::Histogram, Verb::Expand, Verb::Scatter, Verb::Total],
             kernel_of_columns: Some(Kernel::Columns),
             knows_whole_rows: true,
             ..Shape::SINGLE_PASS
@@ -400,6 +401,8 @@ strategies! {
                   nothing to clear: for 8 KiB to 256 KiB on Hopper and later",
         shape: Shape {
             kernels: &[Kernel::SingleCluster],
+            kernels_of_no_scan: &[Kernel::CountInCluster],
+            verbs_beside_scans: &[Verb::Histogram],
             blocks: Blocks::Cluster,
             ..Shape::TILED
         },

@@ -641,6 +641,7 @@ impl Case {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::element::Defined;
     use crate::strategy::{Strategy, StrategyRow};
     use std::collections::BTreeSet;
 
@@ -697,7 +698,10 @@ mod tests {
                 ProblemKind::Reproducible => row.is_reproducible,
                 ProblemKind::ReproducibleColumns => row.shape.scans_columns_in_order(),
                 ProblemKind::StridedRows => row.shape.takes_strides(),
-                kind if !kind.is_scan() => !row.shape.kernels_of_no_scan.is_empty(),
+                &kind if !kind.is_scan() => {
+                    let verb = workloads(kind)[0].defined().map(Defined::verb).expect("it is defined");
+                    row.shape.verbs_beside_scans.contains(&verb)
+                }
                 &kind if is_of_columns(kind) => row.shape.kernel_of_columns.is_some(),
                 _ => row.shape.takes_arrays(),
             };
