@@ -516,6 +516,7 @@ fn what_is_no_scan_is_compiled_without_spills_on_every_architecture() {
         (Definition::sort::<u64>(), large),
         (Definition::sort::<i64>().map(|sort| sort.with::<u32>("a").with::<f64>("b").descending()), long),
         (Definition::byte_histogram::<i8, u32>(), large),
+        (Definition::byte_histogram::<u8, u64>().map(Definition::cumulated), 1 << 16),
         (Definition::even_histogram::<half::f16, u64>(7, half::f16::ZERO, half::f16::ONE), large),
         (Definition::even_histogram::<i64, u32>(7, -3, 1 << 50), large),
         (Definition::histogram_between::<f64, u32>(&levels), large),
@@ -530,11 +531,19 @@ fn what_is_no_scan_is_compiled_without_spills_on_every_architecture() {
         let problem = Problem::from(defined.of_length(n));
         for architecture in Architecture::CHECKED {
             let config = ScanConfig::of_no_scan(problem, n, architecture);
-            let aligned = ScanRequest::aligned(problem.tuned_as(), Strategy::Lookback, Mode::Inclusive, config, n);
-            let plan = Plan::new(&ScanRequest { problem, ..aligned }).expect("it is offered");
-            assert!(plan.fits(architecture), "{problem} on {architecture}");
-            for Step { kernel, problem, config, .. } in plan.steps.iter().take(3).cloned() {
-                jobs.push(Job { kernel, problem, config, architecture });
+            for strategy in [Strategy::Lookback, Strategy::SingleCluster] {
+                let aligned = ScanRequest::aligned(problem.tuned_as(), strategy, Mode::Inclusive, config, n);
+                let plan = Plan::new(&ScanRequest { problem, ..aligned });
+                let is_offered = plan.as_ref().is_ok_and(|plan| plan.has_its_clusters(architecture));
+                // A cluster counts few bins, and does nothing else of these.
+                if strategy == Strategy::SingleCluster && !is_offered {
+                    continue;
+                }
+                let plan = plan.expect("it is offered");
+                assert!(plan.fits(architecture), "{problem} on {architecture}");
+                for Step { kernel, problem, config, .. } in plan.steps.iter().take(3).cloned() {
+                    jobs.push(Job { kernel, problem, config, architecture });
+                }
             }
         }
     }

@@ -9,23 +9,15 @@
 namespace lookback {
 
 // `prefix`, and then the values of `count` lanes, one after the other: from lane 0 up, or from lane `count` - 1 down. `count` is
-// that of the warp.
+// that of the warp. All lanes' values are exchanged, also those behind `count`: then no exchange waits for a step, and a step takes
+// no longer than its operator.
 template <class Operator, bool is_downward = false>
 DEVICE typename Operator::value_type fold_lanes(typename Operator::value_type prefix, typename Operator::value_type value, u32 count) {
-  // Shuffles that are under way at one time, so that their latency is not among that of each step.
-  constexpr u32 together = 8;
-  LOOKBACK_NOUNROLL
-  for (u32 first = 0; first < count; first += together) {
-    typename Operator::value_type next[together];
-    LOOKBACK_UNROLL
-    for (u32 i = 0; i < together; ++i) {
-      const u32 at = first + i < count ? first + i : count - 1;
-      next[i] = shuffle_index(value, is_downward ? count - 1 - at : at);
-    }
-    LOOKBACK_UNROLL
-    for (u32 i = 0; i < together; ++i) {
-      if (first + i < count) prefix = combine<Operator>(prefix, next[i]);
-    }
+  LOOKBACK_UNROLL
+  for (u32 i = 0; i < LOOKBACK_WARP_LANES; ++i) {
+    const u32 lane = is_downward ? (count - 1 - i) % LOOKBACK_WARP_LANES : i;
+    const typename Operator::value_type next = shuffle_index(value, lane);
+    if (i < count) prefix = combine<Operator>(prefix, next);
   }
   return prefix;
 }
@@ -34,13 +26,14 @@ DEVICE typename Operator::value_type fold_lanes(typename Operator::value_type pr
 // the result.
 template <class Operator, u32 capacity>
 DEVICE typename Operator::value_type fold_each(typename Operator::value_type prefix,
-                                               const typename Operator::value_type (&values)[capacity], u32 count) {
-  LOOKBACK_UNROLL
-  for (u32 i = 0; i < capacity; ++i) {
-    const u32 before = i * LOOKBACK_WARP_LANES;
-    if (before >= count) continue;
+                                               typename Operator::value_type (&values)[capacity], u32 count) {
+  // A lane's next value becomes its first one, so that there is one copy of a warp's steps.
+  LOOKBACK_NOUNROLL
+  for (u32 before = 0; before < count; before += LOOKBACK_WARP_LANES) {
     const u32 left = count - before;
-    prefix = fold_lanes<Operator>(prefix, values[i], left < LOOKBACK_WARP_LANES ? left : u32{LOOKBACK_WARP_LANES});
+    prefix = fold_lanes<Operator>(prefix, values[0], left < LOOKBACK_WARP_LANES ? left : u32{LOOKBACK_WARP_LANES});
+    LOOKBACK_UNROLL
+    for (u32 i = 1; i < capacity; ++i) values[i - 1] = values[i];
   }
   return prefix;
 }

@@ -1,6 +1,7 @@
 //! Into which bins the laboratory counts, and how often it must be counted in each.
 
 use crate::element::{Definition, ElementType, NoSuchProblem};
+use rayon::prelude::*;
 
 /// The bins of a histogram. All but those of byte values leave out both ends of what is drawn, which nothing counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +22,8 @@ const ENDS: [i32; 2] = [13, 51];
 const LEVELS: [i32; 7] = [3, 4, 6, 10, 18, 34, 61];
 /// So many of these parts are all that is drawn.
 const PARTS: i32 = 64;
+/// Elements that a thread of the host counts at a time.
+const STRETCH: usize = 1 << 20;
 
 impl Bins {
     /// How many there are.
@@ -64,13 +67,19 @@ impl Bins {
             // One after the other, as a search would not.
             Self::Between => levels.iter().filter(|level| is_at_least(element, number, level)).count().checked_sub(1),
         };
-        let mut counts = vec![0; self.count()];
-        for number in elements.chunks_exact(element.bytes()) {
-            if let Some(count) = bin(number).and_then(|bin| counts.get_mut(bin)) {
-                *count += 1;
+        let in_stretch = |stretch: &[u8]| {
+            let mut counts = vec![0; self.count()];
+            for number in stretch.chunks_exact(element.bytes()) {
+                if let Some(count) = bin(number).and_then(|bin| counts.get_mut(bin)) {
+                    *count += 1;
+                }
             }
-        }
-        counts
+            counts
+        };
+        let sums = |counts: Vec<u32>, others: Vec<u32>| -> Vec<u32> {
+            counts.iter().zip(others).map(|(count, other)| count + other).collect()
+        };
+        elements.par_chunks(STRETCH * element.bytes()).map(in_stretch).reduce(|| vec![0; self.count()], sums)
     }
 }
 

@@ -303,6 +303,12 @@ pub fn histogram(input_bytes: u32, n: u64) -> (u32, u32) {
     }
 }
 
+/// Up to so many bytes one cluster counts them: one launch for two, and where counts are summed up, two for three. In a graph it is then
+/// up to 5 % slower than blocks that add to cleared counts, cold and on a stream faster, each on an H200 (docs/experiments.md).
+pub fn bytes_counted_by_cluster(is_cumulated: bool) -> u64 {
+    if is_cumulated { 1 << 20 } else { 1 << 16 }
+}
+
 /// The tiles of expansions: steps past items and places (`cuda/scan/expand.cuh`).
 pub const EXPANSION: (u32, u32) = (16, 256);
 
@@ -322,6 +328,19 @@ pub fn reproducible(element_bytes: u32) -> (u32, u32) {
 
 /// 24 KB a stage, measured on an H200 (docs/experiments.md).
 pub const LOOK_AHEAD_OVER_HALVES: (u32, u32) = (32, 384);
+
+/// From so many bytes of the wider elements on those of narrower ones have tiles of their own.
+pub const LONG_WIDENING_BYTES: u64 = 64 << 20;
+
+/// Those tiles, of wider elements of so many bytes, measured on an H200 (docs/experiments.md): less of a ring is taken by what is
+/// loaded than by what is stored, so that more threads have room.
+pub fn look_ahead_widening(element_bytes: u32) -> Option<(u32, u32)> {
+    match element_bytes {
+        4 => Some((24, 512)),
+        8 => Some((16, 384)),
+        _ => None,
+    }
+}
 
 /// 64 bytes a thread while there are tiles for every multiprocessor; then longer threads, so that fewer
 /// descriptors are read and the array still is on the GPU at once.

@@ -520,6 +520,15 @@ impl ScanConfig {
         Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() }
     }
 
+    /// The same over `n` elements of one array that become wider ones of another, as plain scans of two types have them; nothing where
+    /// what is found for the wider ones alone is as fast.
+    pub fn of_widening(problem: Problem, n: u64) -> Option<Self> {
+        let [narrow, bytes] = [problem.input_bytes(), problem.access_bytes()].map(|bytes| bytes as u64);
+        let is_long = narrow < bytes && n.saturating_mul(bytes) >= suggestion::LONG_WIDENING_BYTES;
+        let (vt, block_threads) = suggestion::look_ahead_widening(bytes as u32).filter(|_| is_long)?;
+        Some(Self { vt, block_threads, composition: Composition::ReduceThenScan, ..Self::default() })
+    }
+
     /// The configurations that `suggested` chooses from for a strategy and an element size.
     pub fn suggestions(strategy: Strategy, element_bytes: usize) -> [Self; 3] {
         [0, suggestion::MIDDLE_BYTES, u64::MAX]

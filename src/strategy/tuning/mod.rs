@@ -12,7 +12,7 @@ pub use table::{
 use table::{Fixed, LARGE, configured, fixed_in};
 
 use crate::abi;
-use crate::element::{ElementType, Instance, Operator, Problem};
+use crate::element::{ElementType, Histogram, Instance, Operator, Problem};
 use crate::gpu::Architecture;
 use crate::strategy::plan::{KernelKey, Plan, ScanRequest, Step};
 use crate::strategy::{Blocks, Mode, ScanConfig, Strategy, StrategyChoice};
@@ -208,7 +208,8 @@ impl Tuning {
                 let held = ahead.filter(|&ahead| self.holds(problem, ahead, n));
                 held.unwrap_or_else(|| Self::suggested(Strategy::Lookback, problem, n))
             }
-            // The one strategy that does more than scan, named or not.
+            StrategyChoice::Auto if let Some(by_cluster) = self.counted_by_cluster(problem, n) => by_cluster,
+            // The one strategy that does all that is no scan, named or not.
             StrategyChoice::Auto | StrategyChoice::Named(Strategy::Lookback) if !problem.is_scan() => {
                 let config = ScanConfig::of_no_scan(problem, n, self.architecture);
                 Resolved { strategy: Strategy::Lookback, config }
@@ -231,6 +232,7 @@ impl Tuning {
                     Some(defined) if is_ahead => ScanConfig::of_arrays(problem, defined, n, row),
                     Some(_) => found.config,
                     None if is_ahead && is_narrow => ScanConfig::of_halves(),
+                    None if is_ahead && let Some(config) = ScanConfig::of_widening(problem, n) => config,
                     None => return self.off_boundary(problem, found, n, offsets),
                 };
                 // Of one wave and of look-ahead it was measured that blocks which wait for nobody are faster.
@@ -276,6 +278,15 @@ impl Tuning {
             }
             None => Resolved { strategy: Strategy::Lookahead, ..found },
         })
+    }
+
+    /// A histogram of few bytes by one cluster, where the GPU has clusters.
+    fn counted_by_cluster(&self, problem: Problem, n: u64) -> Option<Resolved> {
+        let Histogram { is_cumulated, .. } = problem.histogram()?;
+        let is_small = problem.bytes_of_all_inputs() == 1 && n <= suggestion::bytes_counted_by_cluster(is_cumulated);
+        let config = ScanConfig::of_no_scan(problem, n, self.architecture);
+        let found = Resolved { strategy: Strategy::SingleCluster, config };
+        Some(found).filter(|&found| is_small && self.holds(problem, found, n))
     }
 
     /// What takes the place of `found` where an array begins off a boundary: a table's measurements are of arrays at one.
@@ -652,6 +663,49 @@ mod tests {
             let tuning = Tuning::with_table(&table, Gpu::H100).unwrap();
             let of = |tuning: &Tuning| tuning.choose(StrategyChoice::Auto, recurrence, 1 << 24, None, [0, 0]);
             assert_eq!(of(&tuning), of(&Tuning::committed(Gpu::H100)));
+        }
+    }
+
+    #[test]
+    fn few_bytes_are_counted_by_one_cluster_where_there_are_clusters() {
+        let histogram = Definition::byte_histogram::<u8, u32>().unwrap();
+        let cumulated = histogram.clone().cumulated();
+        let many_bins = Definition::binned::<u32>("many", 257, "return x;").input::<u8>("x");
+        let words = Definition::even_histogram::<u32, u32>(7, 0, 100).unwrap();
+        let ampere = Gpu { architecture: Architecture { major: 8, minor: 0 }, multiprocessors: 108 };
+        for (definition, n, gpu, expected) in [
+            (&histogram, 1 << 16, Gpu::H100, Strategy::SingleCluster),
+            (&histogram, (1 << 16) + 1, Gpu::H100, Strategy::Lookback),
+            (&cumulated, 1 << 20, Gpu::H100, Strategy::SingleCluster),
+            (&cumulated, (1 << 20) + 1, Gpu::H100, Strategy::Lookback),
+            (&histogram, 1 << 16, ampere, Strategy::Lookback),
+            (&many_bins, 1 << 16, Gpu::H100, Strategy::Lookback),
+            (&words, 1 << 10, Gpu::H100, Strategy::Lookback),
+        ] {
+            let problem = Problem::from(definition.clone().define().unwrap().of_length(n));
+            let found = Tuning::committed(gpu).choose(StrategyChoice::Auto, problem, n, None, [0, 0]);
+            assert_eq!(found.strategy, expected, "{problem} of {n} on {}", gpu.architecture);
+        }
+    }
+
+    #[test]
+    fn elements_that_become_wider_ones_have_tiles_of_their_own_in_long_arrays() {
+        use ElementType::{F16, F32, I8, U8, U32, U64};
+        for (from, to, n, expected) in [
+            (U8, U32, 1 << 24, Some((24, 512))),
+            (F16, F32, 1 << 28, Some((24, 512))),
+            (U32, U64, 1 << 23, Some((16, 384))),
+            (U8, U32, (1 << 24) - 1, None),
+            (I8, I8, 1 << 28, None),
+        ] {
+            let problem = Problem::accumulating(Operator::Sum, from, to).unwrap();
+            let config = ScanConfig::of_widening(problem, n);
+            assert_eq!(config.map(|config| (config.vt, config.block_threads)), expected, "{from} to {to}");
+            let chosen = Tuning::committed(Gpu::H100).choose(StrategyChoice::Auto, problem, n, None, [0, 0]);
+            assert!(
+                config.is_none_or(|config| chosen == Resolved { strategy: Strategy::Lookahead, config }),
+                "{chosen:?}"
+            );
         }
     }
 
