@@ -6,7 +6,7 @@ use super::planner::Planner;
 use super::shape::{Shape, Tiling};
 use super::{Alignment, Blocks, Composition, ConfigError, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 use crate::abi;
-use crate::element::{Defined, Instance, Problem, Verb};
+use crate::element::{Defined, Histogram, Instance, Problem, Verb};
 use crate::ranks::Hand;
 
 pub use super::kernel::Kernel;
@@ -221,8 +221,10 @@ impl Plan {
         if !problem.is_scan() && !shape.verbs_beside_scans.contains(&problem.verb()) {
             return Err(ConfigError::ScansAlone { strategy, problem: problem.to_string() });
         }
-        let bins = problem.histogram().map_or(0, |histogram| histogram.bins);
-        if shape.blocks == Blocks::Cluster && (bins > abi::LOOKBACK_CLUSTER_BINS || request.n > u64::from(u32::MAX)) {
+        if let Some(Histogram { bins, .. }) = problem.histogram()
+            && shape.blocks == Blocks::Cluster
+            && (bins > abi::LOOKBACK_CLUSTER_BINS || request.n > u64::from(u32::MAX))
+        {
             return Err(ConfigError::ClusterBins { strategy, problem: problem.to_string(), bins, n: request.n });
         }
         if is_reproducible && problem.axis().is_none() {
