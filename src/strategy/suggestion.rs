@@ -285,12 +285,12 @@ pub fn sort(key: ElementType, widest_bytes: u32, is_alone: bool, n: u64) -> (u32
 /// all of them wait in registers. Narrow ones are whole vectors a thread; those of bytes are what was fastest on an H200
 /// (docs/experiments.md).
 pub fn histogram(input_bytes: u32, n: u64) -> (u32, u32) {
-    // Up to 2^21 of them 32 blocks, because more wait for each other when they add to the same counts.
+    // Up to 2^21 of them 32 to 43 blocks, because more wait for each other when they add to the same counts.
     const OF_BYTES: [(u64, (u32, u32)); 6] = [
         (1 << 17, (16, 256)),
         (1 << 18, (16, 512)),
-        (1 << 19, (64, 256)),
-        (1 << 20, (64, 512)),
+        (1 << 19, (32, 512)),
+        (1 << 20, (32, 768)),
         (1 << 21, (64, 1024)),
         (1 << 23, (32, 1024)),
     ];
