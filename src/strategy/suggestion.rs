@@ -303,10 +303,15 @@ pub fn histogram(input_bytes: u32, n: u64) -> (u32, u32) {
     }
 }
 
-/// Up to so many bytes one cluster counts them: one launch for two, and where counts are summed up, two for three. In a graph it is then
-/// up to 5 % slower than blocks that add to cleared counts, cold and on a stream faster, each on an H200 (docs/experiments.md).
+/// Up to so many bytes one cluster counts them: one launch for two, and where counts are summed up, two for three. On a stream that is
+/// faster than blocks that add to cleared counts; in a graph and cold one of both is a little slower (docs/experiments.md).
 pub fn bytes_counted_by_cluster(is_cumulated: bool) -> u64 {
     if is_cumulated { 1 << 20 } else { 1 << 16 }
+}
+
+/// Its tiles, of `n` bytes.
+pub fn histogram_by_cluster(n: u64) -> (u32, u32) {
+    if n <= 1 << 16 { (16, 256) } else { (64, 512) }
 }
 
 /// The tiles of expansions: steps past items and places (`cuda/scan/expand.cuh`).

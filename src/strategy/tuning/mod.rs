@@ -284,7 +284,8 @@ impl Tuning {
     fn counted_by_cluster(&self, problem: Problem, n: u64) -> Option<Resolved> {
         let Histogram { is_cumulated, .. } = problem.histogram()?;
         let is_small = problem.bytes_of_all_inputs() == 1 && n <= suggestion::bytes_counted_by_cluster(is_cumulated);
-        let config = ScanConfig::of_no_scan(problem, n, self.architecture);
+        let (vt, block_threads) = suggestion::histogram_by_cluster(n);
+        let config = ScanConfig { vt, block_threads, ..ScanConfig::default() };
         let found = Resolved { strategy: Strategy::SingleCluster, config };
         Some(found).filter(|&found| is_small && self.holds(problem, found, n))
     }
