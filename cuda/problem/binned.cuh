@@ -51,10 +51,9 @@ struct binned : plain<operators::sum<Count>> {
 template <class Own, class Count, bool is_counted_>
 struct binned_by_value : binned<Own, Count, is_counted_> {
   using binned_type = typename Own::inputs;
-  static constexpr u32 bins = Own::bins;
   static constexpr u32 maximum_counts = 256;
   // Where there are fewer bins than values, several values fall into one.
-  static constexpr bool shares_bins = bins < maximum_counts;
+  static constexpr bool shares_bins = Own::bins < maximum_counts;
 
   DEVICE static u32 counts(const lookback_launch&) { return maximum_counts; }
 
@@ -68,7 +67,7 @@ struct binned_by_value : binned<Own, Count, is_counted_> {
     binned_type items;
     items.first = static_cast<decltype(items.first)>(static_cast<u8>(value));
     const u32 bin = Own::bin(0, items);
-    if (bin < bins) body(bin);
+    if (bin < Own::bins) body(bin);
   }
 };
 

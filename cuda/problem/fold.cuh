@@ -23,7 +23,7 @@ DEVICE typename Operator::value_type fold_lanes(typename Operator::value_type pr
 }
 
 // `prefix`, and then the first `count` of several values a lane, of which neighbouring lanes have neighbours. By all lanes; all get
-// the result.
+// the result, and `values` are used up.
 template <class Operator, u32 capacity>
 DEVICE typename Operator::value_type fold_each(typename Operator::value_type prefix,
                                                typename Operator::value_type (&values)[capacity], u32 count) {

@@ -3,11 +3,11 @@
 // and blocks wait for each other at every one of them. Here each block owns a share of the bins: the others store their counts into it,
 // and it stores the sums.
 //
-// A cluster barrier tells when the stores may begin, and threads arrive at it before they count. That no block ends while others may
-// store into its shared memory follows from the wait of its threads for all of those stores (as in `single_cluster.cuh`).
+// That no block ends while others may store into its shared memory follows from the wait of its threads for all of those stores (as in
+// `single_cluster.cuh`).
 #pragma once
 
-#include "../async_copy.cuh"
+#include "cluster_start.cuh"
 #include "count_bins.cuh"
 
 namespace lookback {
@@ -39,19 +39,12 @@ DEVICE void count_in_cluster(Config config, const lookback_launch& launch) {
       const u32 share = (bins + blocks - 1) / blocks;
       const u32 first = rank * share;
       const u32 mine = first >= bins ? 0 : (bins - first < share ? bins - first : share);
-      if (thread == 0) {
-        barrier_initialize(of_blocks.stored, 1);
-        barriers_initialized_for_cluster();
-        barrier_arrive_expecting(of_blocks.stored, blocks * mine * static_cast<u32>(sizeof(u32)));
-      }
-      // Pairs with the wait before the first store into another block: this block has started and its barrier is there,
-      // which the fence above hands over. Relaxed: others read nothing else of it.
-      cluster_barrier_arrive_relaxed();
+      start_cluster(of_blocks.stored, blocks * mine * static_cast<u32>(sizeof(u32)));
       own.clear(threads);  // before a barrier of the block behind which it counts
       const auto of_block = own.of_lane();
       count_in_block<Problem>(config, launch, [&](u32 bin, u32 total) { of_block.add(bin, total); });
-      block_barrier();         // all is in its bin
-      cluster_barrier_wait();  // Pairs with the arrivals at the start.
+      block_barrier();  // all is in its bin
+      await_cluster();
       for (u32 bin = thread; bin < bins; bin += threads) {
         const u32 owner = bin / share;
         cluster_store_async(of_blocks.counts[rank * share + bin - owner * share], owner, own.total(bin), of_blocks.stored);

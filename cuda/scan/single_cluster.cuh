@@ -16,8 +16,8 @@
 //   the cluster barrier, at which no warp arrives before it has read those of this round.
 #pragma once
 
-#include "../async_copy.cuh"
 #include "../block/tile.cuh"
+#include "cluster_start.cuh"
 
 namespace lookback {
 namespace scan {
@@ -75,14 +75,7 @@ DEVICE void single_cluster(Config config, const lookback_launch& launch) {
   const u32 blocks = cluster_blocks();
   const u32 thread = thread_index();
   const u32 round_bytes = blocks * static_cast<u32>(sizeof(typename totals_type::word));
-  if (thread == 0) {
-    barrier_initialize(totals.stored, 1);
-    barriers_initialized_for_cluster();
-    barrier_arrive_expecting(totals.stored, round_bytes);
-  }
-  // Pairs with the wait before the first store into another block: this block has started and its barrier is there,
-  // which the fence above hands over. Relaxed: others read nothing else of it.
-  cluster_barrier_arrive_relaxed();
+  start_cluster(totals.stored, round_bytes);
   tile<Problem, Config> mine(config, storage, launch, rank);
   mine.load(launch);
   // Blocks that the cluster does not have count as the identity.
@@ -98,7 +91,7 @@ DEVICE void single_cluster(Config config, const lookback_launch& launch) {
 
     // Tiles behind the end of the array are all padding.
     const T total = mine.reduce_and_join(storage.warp_totals);
-    if (first == 0) cluster_barrier_wait();  // Pairs with the arrivals at the start.
+    if (first == 0) await_cluster();
     if (thread < blocks) {
       cluster_store_async(totals.of_blocks[rank], thread, totals_type::word_of(total), totals.stored);
     }

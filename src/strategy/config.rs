@@ -124,10 +124,11 @@ pub enum ConfigError {
     /// The strategy has no kernels that do it: most scan and do nothing else.
     #[error("the strategy '{strategy}' does no such thing; for the {problem} choose 'auto' or 'lookback'")]
     ScansAlone { strategy: &'static str, problem: String },
-    /// The blocks of a cluster hold counts of fewer bins, and count fewer elements.
+    /// Too many bins for the shared memory of a cluster's blocks, or elements for their counts of 4 bytes.
     #[error(
-        "the strategy '{strategy}' counts fewer than 2^32 elements in up to 256 bins; for the {problem} of {n} elements in {bins} bins choose \
-         'auto' or 'lookback'"
+        "the strategy '{strategy}' counts fewer than 2^32 elements in up to {} bins; for the {problem} of {n} elements in {bins} bins choose \
+         'auto' or 'lookback'",
+        abi::LOOKBACK_CLUSTER_BINS
     )]
     ClusterBins { strategy: &'static str, problem: String, bins: u32, n: u64 },
     /// The strategy keeps totals in an array, and they are no elements of one.

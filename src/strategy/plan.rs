@@ -218,7 +218,7 @@ impl Plan {
         if is_strided && !shape.takes_strides() {
             return Err(ConfigError::TakesNoStrides { strategy, problem: problem.to_string() });
         }
-        if !problem.is_scan() && !shape.verbs_beside_scans.contains(&problem.verb()) {
+        if !problem.is_scan() && !shape.does(problem.verb()) {
             return Err(ConfigError::ScansAlone { strategy, problem: problem.to_string() });
         }
         if let Some(Histogram { bins, .. }) = problem.histogram()

@@ -292,7 +292,7 @@ impl Planner {
         if self.shape.blocks != Blocks::Cluster {
             return self.count(bins, None, into);
         }
-        // Not one, as of scans by a cluster.
+        // As of scans, a cluster has at least two.
         let blocks = self.blocks_of_elements().clamp(2, u64::from(abi::LOOKBACK_MAXIMUM_CLUSTER_BLOCKS));
         let count = self.step(Kernel::CountInCluster, self.config.untiled(), Place::Input, into, blocks);
         self.steps.push(count);

@@ -15,10 +15,8 @@ pub struct Shape {
     pub kernel_of_deals: Option<Kernel>,
     /// Warps of its blocks beside those that hold values, where they scan columns.
     pub helper_warps_of_columns: u32,
-    /// Others of it, for what is no scan.
-    pub kernels_of_no_scan: &'static [Kernel],
-    /// What that is.
-    pub(crate) verbs_beside_scans: &'static [Verb],
+    /// What it does beside scans, and by what other kernels.
+    pub(crate) beside_scans: &'static [(Verb, &'static [Kernel])],
     /// How the array is cut.
     pub tiling: Tiling,
     /// Who works on the tiles.
@@ -56,8 +54,7 @@ impl Shape {
         kernel_of_columns: None,
         kernel_of_deals: None,
         helper_warps_of_columns: 0,
-        kernels_of_no_scan: &[],
-        verbs_beside_scans: &[],
+        beside_scans: &[],
         tiling: Tiling::Untiled,
         blocks: Blocks::PerTile,
         has_descriptors: false,
@@ -75,7 +72,17 @@ impl Shape {
 
     /// Whether the kernel is one of its own.
     pub fn has(&self, kernel: Kernel) -> bool {
-        self.kernels.contains(&kernel) || self.kernels_of_no_scan.contains(&kernel)
+        self.kernels.contains(&kernel) || self.has_beside_scans(kernel)
+    }
+
+    /// Whether the kernel is one for what is no scan.
+    pub fn has_beside_scans(&self, kernel: Kernel) -> bool {
+        self.beside_scans.iter().any(|(_, kernels)| kernels.contains(&kernel))
+    }
+
+    /// Whether it does what puts a definition that is no scan onto a stream.
+    pub(crate) fn does(&self, verb: Verb) -> bool {
+        self.beside_scans.iter().any(|&(done, _)| done == verb)
     }
 
     /// Whether there is a kernel for arrays that begin at vectors, and one for all others. Blocks that run once wait for their

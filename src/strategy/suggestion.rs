@@ -303,15 +303,16 @@ pub fn histogram(input_bytes: u32, n: u64) -> (u32, u32) {
     }
 }
 
-/// Up to so many bytes one cluster counts them: one launch for two, and where counts are summed up, two for three. On a stream that is
-/// faster than blocks that add to cleared counts; in a graph and cold one of both is a little slower (docs/experiments.md).
-pub fn bytes_counted_by_cluster(is_cumulated: bool) -> u64 {
-    if is_cumulated { 1 << 20 } else { 1 << 16 }
-}
-
-/// Its tiles, of `n` bytes.
-pub fn histogram_by_cluster(n: u64) -> (u32, u32) {
-    if n <= 1 << 16 { (16, 256) } else { (64, 512) }
+/// The tiles of histograms of `n` bytes by one cluster, where that is faster on a stream than blocks that add to cleared counts, and in a
+/// graph and cold hardly slower (docs/experiments.md): one launch in place of two, and two in place of three where counts are summed up.
+pub fn histogram_by_cluster(n: u64, is_cumulated: bool) -> Option<(u32, u32)> {
+    const FEW: u64 = 1 << 16;
+    const MANY: u64 = 1 << 20;
+    match n {
+        ..=FEW => Some((16, 256)),
+        ..=MANY if is_cumulated => Some((64, 512)),
+        _ => None,
+    }
 }
 
 /// The tiles of expansions: steps past items and places (`cuda/scan/expand.cuh`).

@@ -269,16 +269,15 @@ strategies! {
         summary: "Merrill & Garland 2016",
         shape: Shape {
             kernels: &[Kernel::Lookback, Kernel::Columns],
-            kernels_of_no_scan: &[
-                Kernel::CountBins,
-                Kernel::ClearWords,
-                Kernel::SortByDigit,
-                Kernel::SortInBlock,
-                Kernel::ExpandCounts,
-                Kernel::Expand,
-                Kernel::Scatter,
+            beside_scans: &[
+                (Verb::Histogram, &[Kernel::ClearWords, Kernel::CountBins]),
+                // Of its counts.
+                (Verb::Sort, &[Kernel::SortByDigit, Kernel::SortInBlock, Kernel::ExpandCounts]),
+                (Verb::Expand, &[Kernel::Expand]),
+                (Verb::Scatter, &[Kernel::Scatter]),
+                // By those of scans.
+                (Verb::Total, &[]),
             ],
-            verbs_beside_scans: &[Verb::Sort, Verb::Histogram, Verb::Expand, Verb::Scatter, Verb::Total],
             kernel_of_columns: Some(Kernel::Columns),
             knows_whole_rows: true,
             ..Shape::SINGLE_PASS
@@ -398,11 +397,10 @@ strategies! {
     /// small arrays on GPUs of compute capability 9.0 and later.
     SingleCluster = "single-cluster" {
         summary: "one thread block cluster, a tile a block and round; its blocks meet through distributed shared memory; \
-                  nothing to clear: for 8 KiB to 256 KiB on Hopper and later",
+                  nothing to clear: for 8 KiB to 256 KiB, and histograms of few bytes, on Hopper and later",
         shape: Shape {
             kernels: &[Kernel::SingleCluster],
-            kernels_of_no_scan: &[Kernel::CountInCluster],
-            verbs_beside_scans: &[Verb::Histogram],
+            beside_scans: &[(Verb::Histogram, &[Kernel::CountInCluster])],
             blocks: Blocks::Cluster,
             ..Shape::TILED
         },

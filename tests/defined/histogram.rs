@@ -5,15 +5,32 @@ use half::f16;
 use lookback::element::{Defined, Definition, DefinitionError, Element, NoSuchProblem, WholeNumber};
 use lookback::lab::device::DeviceError;
 use lookback::run::AnyScanner;
-use lookback::strategy::Strategy;
+use lookback::strategy::{ConfigError, Strategy};
 use proptest::prelude::*;
 
-/// Counts by the kernels; nothing where there is no compiler.
-fn counted<T: Element, C: WholeNumber>(defined: Defined, bins: usize, vt: u32, numbers: &[T]) -> Option<Vec<C>> {
-    let mut counts = vec![C::zeroed(); bins];
-    bytemuck::cast_slice_mut(&mut counts).fill(0xa5_u8);
-    let mut scanner = scanner(Strategy::Lookback, vt);
-    is_made(scanner.run(defined).input(numbers).output(&mut counts).histogram()).then_some(counts)
+/// Counts by the kernels of both strategies that count; nothing where there is no compiler.
+fn counted<T: Element, C: WholeNumber + PartialEq>(
+    defined: Defined,
+    bins: usize,
+    vt: u32,
+    numbers: &[T],
+) -> Option<Vec<C>> {
+    let [by_blocks, by_cluster] = [Strategy::Lookback, Strategy::SingleCluster].map(|strategy| {
+        let mut counts = vec![C::zeroed(); bins];
+        bytemuck::cast_slice_mut(&mut counts).fill(0xa5_u8);
+        let result = scanner(strategy, vt).run(defined).input(numbers).output(&mut counts).histogram();
+        if let Err(DeviceError::Config(ConfigError::ClusterBins { bins: refused, .. })) = result {
+            assert!(strategy == Strategy::SingleCluster && refused > 256, "{refused}");
+            return None;
+        }
+        is_made(result).then_some(counts)
+    });
+    if bins <= 256 {
+        assert!(by_cluster == by_blocks, "{defined:?} of {}", numbers.len());
+    } else {
+        assert!(by_cluster.is_none());
+    }
+    by_blocks
 }
 
 /// How many numbers lie between neighbouring levels.

@@ -700,7 +700,7 @@ mod tests {
                 ProblemKind::StridedRows => row.shape.takes_strides(),
                 &kind if !kind.is_scan() => {
                     let verb = workloads(kind)[0].defined().map(Defined::verb).expect("it is defined");
-                    row.shape.verbs_beside_scans.contains(&verb)
+                    row.shape.does(verb)
                 }
                 &kind if is_of_columns(kind) => row.shape.kernel_of_columns.is_some(),
                 _ => row.shape.takes_arrays(),

@@ -283,11 +283,10 @@ impl Tuning {
     /// A histogram of few bytes by one cluster, where the GPU has clusters.
     fn counted_by_cluster(&self, problem: Problem, n: u64) -> Option<Resolved> {
         let Histogram { is_cumulated, .. } = problem.histogram()?;
-        let is_small = problem.bytes_of_all_inputs() == 1 && n <= suggestion::bytes_counted_by_cluster(is_cumulated);
-        let (vt, block_threads) = suggestion::histogram_by_cluster(n);
+        let tile = suggestion::histogram_by_cluster(n, is_cumulated).filter(|_| problem.bytes_of_all_inputs() == 1);
+        let (vt, block_threads) = tile?;
         let config = ScanConfig { vt, block_threads, ..ScanConfig::default() };
-        let found = Resolved { strategy: Strategy::SingleCluster, config };
-        Some(found).filter(|&found| is_small && self.holds(problem, found, n))
+        Some(Resolved { strategy: Strategy::SingleCluster, config }).filter(|&found| self.holds(problem, found, n))
     }
 
     /// What takes the place of `found` where an array begins off a boundary: a table's measurements are of arrays at one.
