@@ -271,11 +271,11 @@ strategies! {
             kernels: &[Kernel::Lookback, Kernel::Columns],
             beside_scans: &[
                 (Verb::Histogram, &[Kernel::ClearWords, Kernel::CountBins]),
-                // Of its counts.
+                // Its digits are counted by those of histograms.
                 (Verb::Sort, &[Kernel::SortByDigit, Kernel::SortInBlock, Kernel::ExpandCounts]),
                 (Verb::Expand, &[Kernel::Expand]),
                 (Verb::Scatter, &[Kernel::Scatter]),
-                // By those of scans.
+                // By kernels of scans.
                 (Verb::Total, &[]),
             ],
             kernel_of_columns: Some(Kernel::Columns),
