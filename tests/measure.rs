@@ -8,6 +8,7 @@ use assert_cmd::Command;
 use common::laboratory::{MadeUp, MockLaboratory};
 use common::{FINISHED, H100, header, recorder};
 use lookback::element::Operator;
+use lookback::lab::measure::call_times::{CallTimes, Calls};
 use lookback::lab::measure::point::{Kind, Subject, bound_name};
 use lookback::lab::measure::record::{FigureRecord, Line, Status, SweepHeader, SweepRecord, SweepRecorder, SweepRow};
 use lookback::lab::measure::run::{self, NotMeasured, SubjectFacts, SweepError, run_sweep};
@@ -292,12 +293,15 @@ fn a_sweep_that_was_killed_anywhere_goes_on_and_ends_with_the_same_rows() {
     let mut laboratory = MockLaboratory::failing_at(2, MADE_UP);
     let head = header(H100, sweep(), "lookback sweep test");
     let mut writer = recorder(killed.path(), &head, false);
+    let times = CallTimes { tracked: Calls { returned_us: vec![3.0], done_us: vec![9.0] }, ..CallTimes::default() };
+    writer.call_times(times.clone()).unwrap_or_else(|error| panic!("{error}"));
     let result = run_sweep(&mut laboratory, &sweep(), &mut writer, &mut |_| {});
     assert!(matches!(result, Err(SweepError::Device(_))));
     let path = writer.path().to_owned();
     drop(writer);
     let text = std::fs::read(&path).expect("it was written");
-    let header_end = text.iter().position(|&byte| byte == b'\n').expect("a header") + 1;
+    let mut line_ends = text.iter().zip(1..).filter(|(byte, _)| **byte == b'\n').map(|(_, end)| end);
+    let [header_end, times_end] = [(); 2].map(|()| line_ends.next().expect("a line"));
     for cut in (header_end..=text.len()).step_by(997).chain([text.len()]) {
         std::fs::write(&path, &text[..cut]).expect("a file");
         let mut laboratory = MockLaboratory::new(MADE_UP);
@@ -309,6 +313,7 @@ fn a_sweep_that_was_killed_anywhere_goes_on_and_ends_with_the_same_rows() {
         let record = SweepRecord::read(&compressed).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(keys(&record), keys(&whole), "cut at {cut}");
         assert_eq!(record.resumed.len(), 1);
+        assert!(cut < times_end || record.call_times.as_ref() == Some(&times), "cut at {cut}");
         std::fs::remove_file(compressed).expect("it is there");
     }
 }

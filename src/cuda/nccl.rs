@@ -1,7 +1,7 @@
 //! NCCL, which brings the totals of ranks together on their GPUs' streams: found when it is asked for, never linked.
 //!
 //! cudarc has its types and looks for `libnccl.so` alone, which a development package brings, and panics without it. A program
-//! that only runs has `libnccl.so.2`, of the system or of a Python wheel, so that the nine functions that are needed are looked up
+//! that only runs has `libnccl.so.2`, of the system or of a Python wheel, so that the functions that are needed are looked up
 //! here, as the driver and NVRTC are in [`super::toolkit`]. The library is looked for
 //!
 //! 1. where `LOOKBACK_NCCL` says, a file,

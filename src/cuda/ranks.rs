@@ -42,6 +42,7 @@ use super::nccl::{Communicator, Handle, ID_BYTES, Nccl};
 use super::run::{Guards, Run, StreamLender};
 use super::scanner::Scanner;
 use super::workspace::capacity_for;
+use crate::abi;
 use crate::element::Defined;
 use crate::ranks::{Deal, Group};
 use crate::strategy::call::{Call, Lent, Prepared};

@@ -2,7 +2,7 @@
 //!
 //! cudarc panics where a library is missing, and its own search knows neither the pip wheels nor a
 //! toolkit that is not on the library path. So the driver is probed here before cudarc may touch it, and
-//! NVRTC is loaded here, through the eight functions that the crate needs.
+//! NVRTC is loaded here, through the functions that the crate needs.
 //!
 //! NVRTC is looked for, in this order, below
 //!

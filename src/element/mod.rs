@@ -394,7 +394,12 @@ impl Instance {
     /// exact in every order alone are verified ([`Instance::ambiguity`]).
     pub const fn is_rounded(self) -> bool {
         let is_exact = matches!(self.operator.input(), Distribution::Factors);
-        self.element.is_float() && self.operator.is_arithmetic() && !is_exact
+        self.may_round() && !is_exact
+    }
+
+    /// Whether those of anybody's numbers may be rounded.
+    pub(crate) const fn may_round(self) -> bool {
+        self.element.is_float() && self.operator.is_arithmetic()
     }
 
     /// Whether what was added last can be taken off again: integer sums, which wrap.

@@ -23,7 +23,7 @@ pub struct ScanConfig {
     /// Values per thread, 1 … 64.
     pub vt: u32,
     /// Threads per block that hold values: a multiple of 32, 32 … 1024, together with those of the warps that a strategy adds:
-    /// `lookahead` four, or ten where it loads several arrays.
+    /// `one-wave` one, `lookahead` four, ten of what a user has defined, 16 down columns.
     pub block_threads: u32,
     /// The scan over one value a lane.
     pub pattern: Pattern,

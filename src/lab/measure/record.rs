@@ -218,7 +218,7 @@ pub struct FigureRecord {
     pub minimum_ns: Option<f64>,
     /// The longest.
     pub maximum_ns: Option<f64>,
-    /// 2·n·size by the median.
+    /// [`SweepRow::bytes`] by the median.
     pub gigabytes_per_second: Option<f64>,
     /// Median of `memcpy` in the same rounds by this median, in percent.
     pub percent_of_copy: Option<f64>,
@@ -870,6 +870,7 @@ impl SweepRecorder {
             );
             lines.push(Line::Point(Box::new(point)));
         }
+        lines.extend(record.call_times.map(Line::CallTimes));
         lines.extend(record.skipped.into_iter().map(Line::Skipped));
         lines.extend(record.resumed.into_iter().map(Line::Resumed));
         lines.push(Line::Resumed(Resumed { date: header.date.clone(), command: header.command.clone() }));

@@ -582,7 +582,7 @@ impl TuningTable {
         text
     }
 
-    /// The rows that count for an instance, in the order of the module's words.
+    /// The rows that count for an instance.
     pub(super) fn rows_of(&self, instance: Instance) -> Vec<&TuningRow> {
         let (element, operator) = (instance.element(), instance.operator());
         let of = |element: ElementType, operator: Operator| -> Vec<&TuningRow> {
