@@ -397,7 +397,7 @@ impl Instance {
         self.may_round() && !is_exact
     }
 
-    /// Whether those of anybody's numbers may be rounded.
+    /// Whether results may be rounded where numbers are a user's, and not drawn so that every order gives the same.
     pub(crate) const fn may_round(self) -> bool {
         self.element.is_float() && self.operator.is_arithmetic()
     }

@@ -29,8 +29,8 @@ pub struct Difference {
 }
 
 impl RunningReference {
-    /// From the first element on. Of what may be rounded, sums and products of floats, there is none: it depends on the order of
-    /// combining, and is right within a bound that grows with the array.
+    /// From the first element on. There is none for sums and products of floats: they are rounded in the order in which elements are
+    /// combined, and are right within a bound that grows with the array.
     pub fn new(problem: Problem, mode: Mode) -> Option<Self> {
         let (instance, types) = (problem.instance()?, problem.types()?);
         let is_exclusive = mode != Mode::Inclusive;

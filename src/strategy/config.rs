@@ -22,8 +22,8 @@ pub(super) const fn access_width(vt: u32, element_bytes: usize) -> u32 {
 pub struct ScanConfig {
     /// Values per thread, 1 … 64.
     pub vt: u32,
-    /// Threads per block that hold values: a multiple of 32, 32 … 1024, together with those of the warps that a strategy adds:
-    /// `one-wave` one, `lookahead` four, ten of what a user has defined, 16 down columns.
+    /// Threads per block that hold values: a multiple of 32, 32 … 1024, together with those of the warps that a strategy adds
+    /// ([`ConfigError::HelperThreads`] says how many, where there are too many).
     pub block_threads: u32,
     /// The scan over one value a lane.
     pub pattern: Pattern,

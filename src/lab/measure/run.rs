@@ -410,7 +410,7 @@ pub fn estimate(point: &Point, limits: &Limits) -> Estimate {
     const SORTED_NS: f64 = 100.0;
     /// Comparing an output there, an element, with the way from the device.
     const COMPARED_NS: f64 = 1.0;
-    /// Finding the bin of an element that is no byte's value, likewise: for each output anew.
+    /// Finding the bin of an element that is no byte's value, by all processors: for each output anew.
     const BINNED_NS: f64 = 1.0;
     // What cannot be launched takes no time.
     let entries: Vec<&Entry> = point.entries.iter().filter(|entry| point.refusal(entry).is_none()).collect();
