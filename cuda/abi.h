@@ -246,7 +246,7 @@ struct lookback_launch {
   lookback_u64 columns;          // elements of a row
   lookback_u64 columns_inverse;  // 2^64 / columns, cut
   const void* initial_state;     // what stands left of the first element, or of each row; null for none, or for `initial`
-  void* final_state;             // where the state at the last index is stored, or of each row; null for nowhere
+  void* final_state;             // where the state at the last index is stored, or of each row, if the problem has one
   lookback_u32 has_initial;      // whether `initial` stands there
   lookback_u32 is_reversed;      // whether the scan begins at the last element
   const void* offsets;           // where each of `segments` begins, and where the last one ends

@@ -386,7 +386,7 @@ struct column_tile {
     } else {
       store_elements();
     }
-    if (launch.final_state != nullptr) store_final_states();
+    if constexpr (Problem::has_final_state) store_final_states();
   }
 
   DEVICE void store_vectors() const {

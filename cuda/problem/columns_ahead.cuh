@@ -589,7 +589,7 @@ struct columns_block {
   DEVICE void scan_rows(const stage_type& mine, T (&running)[width], To to) const {
     const strip_tile<Problem>& tile = mine.tile;
     const u32 first_row = thread.first_row(warp_index());
-    const bool has_final_states = launch.final_state != nullptr && tile.is_last(launch);
+    const bool has_final_states = Problem::has_final_state && tile.is_last(launch);
     if (thread.group >= thread.groups || thread.column >= tile.columns) return;
     mine.template for_each_row<is_whole>(thread, warp_index(), [&](u32 k, const T (&row)[width]) {
       T items[width];

@@ -29,7 +29,8 @@ struct nothing_noted {
   DEVICE void operator()(const Anything&...) const {}
 };
 
-template <class Own, class Segments, bool is_reversed, bool is_counted_ = false, bool is_reproducible_ = false>
+template <class Own, class Segments, bool is_reversed, bool is_counted_ = false, bool is_reproducible_ = false,
+          bool has_final_state_ = false>
 struct defined {
   using stages_type = array_stages<defined>;
   using own_type = Own;
@@ -52,6 +53,9 @@ struct defined {
   using unbroken = defined<Own, within_segment<Segments>, is_reversed>;
   // Whether the device alone knows how many elements there are.
   static constexpr bool is_counted = is_counted_;
+  // Whether the state at the last element is stored. Where it is not, what outputs do not show of a state is not computed: the product
+  // of a recurrence's factors.
+  static constexpr bool has_final_state = has_final_state_;
 
   DEVICE static published_type publish(state_type state) { return state; }
   DEVICE static state_type adopt(published_type published) { return published; }
@@ -226,7 +230,7 @@ struct defined {
       } else {
         store_rows(constant<0>(), constant<1>());
       }
-      if (!Segments::has_states && launch.final_state != nullptr) store_final_state<width>(tile, launch, first_index, row_elements);
+      if constexpr (has_final_state && !Segments::has_states) store_final_state<width>(tile, launch, first_index, row_elements);
     });
   }
 
@@ -274,7 +278,7 @@ struct defined {
     }
     warp_barrier();  // all lanes have written theirs
     vectors_of<width, outputs>::type::copy_from_stage(part);
-    if (!Segments::has_states && launch.final_state != nullptr) {
+    if constexpr (has_final_state && !Segments::has_states) {
       store_final_state<width>(tile, launch, tile.first + tile.template row_offset<width>(0), row_elements);
     }
     return true;
@@ -361,8 +365,8 @@ struct defined {
     const u64 position = place - row * launch.columns;
     const u64 last = launch.columns - 1;
     if (mode == LOOKBACK_MODE_EXCLUSIVE && position == (is_reversed ? last : 0)) value = given_state(launch, row);
-    if (launch.final_state != nullptr && position == (is_reversed ? 0 : last)) {
-      memory::store(static_cast<own_state*>(launch.final_state) + row, value);
+    if constexpr (has_final_state) {
+      if (position == (is_reversed ? 0 : last)) memory::store(static_cast<own_state*>(launch.final_state) + row, value);
     }
     return value;
   }

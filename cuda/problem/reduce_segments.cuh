@@ -31,6 +31,15 @@ DEVICE typename Problem::state_type reduce_segments(Config config, Stages stages
       constexpr u32 width = decltype(access)::value;
       constexpr u32 row_elements = LOOKBACK_WARP_LANES * width;
       const u32 rows = config.vt / width;
+      // One row may begin before the first element that counts and end behind it. An operator that is commutative has it apart, so that
+      // no other row is asked element by element; of one that is not, an exchange for that row alone would cost more than asking.
+      const auto combined = [&](u32 row, auto is_cut) {
+        return (elements + static_cast<int>(row + lane_index() * width))
+            .template combined<width, (decltype(is_cut)::value != 0)>(static_cast<int>(counted));
+      };
+      constexpr u32 is_asked = Operator::is_commutative ? 0 : 1;
+      const u32 before = (counted - part) % row_elements;
+      if (!is_asked && before != 0) total = combined(counted - before, constant<1>());
       LOOKBACK_UNROLL
       for (u32 from = 0; from < rows; from += together) {
         const u32 count = rows - from < together ? rows - from : together;
@@ -40,9 +49,8 @@ DEVICE typename Problem::state_type reduce_segments(Config config, Stages stages
           if (i >= count) continue;
           totals[i] = Operator::identity();
           const u32 row = part + (from + i) * row_elements;
-          if (row + row_elements <= counted) continue;
-          const int offset = static_cast<int>(row + lane_index() * width);
-          totals[i] = (elements + offset).template combined<width, true>(static_cast<int>(counted));
+          const u32 end = is_asked ? row + row_elements : row + 1;  // behind the element that has to count
+          if (counted < end) totals[i] = combined(row, constant<is_asked>());
         }
         // Lanes of one row are neighbours, those of two rows are not.
         if constexpr (!Operator::is_commutative) warp_reduce_each<Operator>(totals, count);

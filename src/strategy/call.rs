@@ -307,6 +307,7 @@ impl Call {
     }
 
     pub fn final_state(&mut self, array: Lent) {
+        self.defined = self.defined.with_final_state();
         self.final_state = Some(array);
     }
 
@@ -749,7 +750,7 @@ impl Call {
     pub fn deal(&mut self, hand: Hand) -> Result<(), CallError> {
         self.check_part()?;
         if self.defined.is_by_rank() || !matches!(self.verb, Verb::Scan) {
-            return Err(CallError::OfRanks(self.scan()));
+            return Err(CallError::DealtScansAlone(self.scan()));
         }
         let expected = hand.elements();
         if let Some(array) = self.inputs.iter().chain(&self.outputs).find(|array| array.elements != expected) {

@@ -62,9 +62,9 @@ pub fn look_ahead_over_arrays(
     are_halves: bool,
 ) -> (u32, u32) {
     /// From here on few parts of a tile have the end of a row.
-    const LONG_ROW: u64 = 1 << 15;
+    const LONG_ROW: u64 = 1 << 14;
     /// And from here on nearly none.
-    const VERY_LONG_ROW: u64 = 1 << 16;
+    const VERY_LONG_ROW: u64 = 1 << 15;
     let is_one = inputs == 1;
     match (element_bytes, marks) {
         (4, None) if is_widened => (16, 512),
@@ -73,8 +73,7 @@ pub fn look_ahead_over_arrays(
         (1, None) => (48, 256),
         (2, Some(..=8)) if is_one => match row.filter(|_| are_halves) {
             Some(VERY_LONG_ROW..) => (48, 256),
-            // It spills, and was measured to be faster.
-            Some(LONG_ROW..) => (64, 256),
+            Some(LONG_ROW..) => (48, 320),
             Some(_) => (48, 512),
             None => (32, 512),
         },
@@ -85,6 +84,7 @@ pub fn look_ahead_over_arrays(
         (4, Some(..=8)) if is_one && row.is_some() => (20, 512),
         (4, Some(_)) if is_one => (16, 512),
         (4, None) if is_one => (24, 384),
+        (4, Some(9..)) => (20, 320),
         (4, Some(_)) => (20, 256),
         (4, None) => (16, 320),
         (8, _) if is_one => (12, 384),
@@ -407,8 +407,8 @@ mod tests {
     fn halves_by_long_rows_have_longer_threads() {
         let of_rows = |row| look_ahead_over_arrays(2, 1, Some(8), false, row, true);
         assert_eq!(
-            [Some(1 << 16), Some(1 << 15), Some(1 << 14), Some(0), None].map(of_rows),
-            [(48, 256), (64, 256), (48, 512), (48, 512), (32, 512)]
+            [Some(1 << 15), Some(1 << 14), Some(1 << 13), Some(0), None].map(of_rows),
+            [(48, 256), (48, 320), (48, 512), (48, 512), (32, 512)]
         );
         assert_eq!(look_ahead_over_arrays(2, 1, Some(8), false, Some(1 << 15), false), (32, 512));
     }

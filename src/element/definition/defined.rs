@@ -37,6 +37,7 @@ impl Definition {
             segments: Segments::One,
             is_reversed: false,
             is_counted: false,
+            has_final_state: false,
             is_reproducible: false,
             is_total: false,
             is_strided: false,
@@ -146,6 +147,8 @@ pub struct Defined {
     segments: Segments,
     is_reversed: bool,
     is_counted: bool,
+    /// Whether the state at the last element is stored.
+    has_final_state: bool,
     is_reproducible: bool,
     /// Whether all elements are combined into one state, and nothing is stored.
     is_total: bool,
@@ -171,6 +174,12 @@ impl Defined {
     #[must_use]
     pub(crate) const fn counted(self) -> Self {
         Self { is_counted: true, ..self }
+    }
+
+    /// The scan that stores the state at the last element, or of each row, beside its outputs.
+    #[must_use]
+    pub(crate) const fn with_final_state(self) -> Self {
+        Self { has_final_state: true, ..self }
     }
 
     /// The scan that combines partial results in an order that follows from indices alone.
@@ -432,7 +441,7 @@ impl Defined {
 
     /// Its problem in CUDA, or that of its spine.
     pub(crate) fn cuda_type(self, is_spine: bool) -> String {
-        let Self { is_reversed, is_counted, is_reproducible, .. } = self;
+        let Self { is_reversed, is_counted, is_reproducible, has_final_state, .. } = self;
         let count = self.count_type().cuda_type();
         let problem = match self.definition.0.kind {
             Kind::Sorting(Sorting { key, is_descending, .. }) => {
@@ -456,7 +465,8 @@ impl Defined {
                     Segments::Narrow(columns) => format!("::lookback::narrow<::own::text, {columns}>"),
                     _ => String::from("::own::text"),
                 };
-                format!("::lookback::defined<{own}, {segments}, {is_reversed}, {is_counted}, {is_reproducible}>")
+                let choices = format!("{is_reversed}, {is_counted}, {is_reproducible}, {has_final_state}");
+                format!("::lookback::defined<{own}, {segments}, {choices}>")
             }
         };
         if is_spine { format!("::lookback::plain<typename {problem}::operator_type>") } else { problem }
