@@ -242,7 +242,7 @@ const TRACE_AFTER_HELP: &str = "\
 Examples:
   lookback trace --device cpu --n 4096 --seed 7
   lookback trace --strategies chained,lookback,lookahead --n 64Ki --output seen
-  lookback trace --strategies lookahead --n 64MiB --cold --output seen --tiles 512
+  lookback trace --strategies lookahead --n 64MiB --cold --output out --tiles 96
   lookback trace --problem by-key --strategies lookback --n 1Mi
 
 Exit codes: 0 all right, 1 a result was wrong, 2 bad arguments or folder,
@@ -281,7 +281,7 @@ fn stress_after_help() -> String {
 const STRESS_EXAMPLES: &str = "\
 Examples:
   lookback stress --runs 100k              the kernels as they are
-  lookback stress --problem rows,by-key    the same of other scans than the plain one
+  lookback stress --problem rows,by-key    the same of other scans
   lookback stress --mutant relaxed_tag     a fault, found and made small
   lookback stress --replay 'CASE'          what a failure printed, step by step
   lookback stress --mutants                every detector against every mutant";
@@ -289,9 +289,9 @@ Examples:
 #[cfg(feature = "cpu")]
 const STRESS_EXIT_CODES: &str = "\
 Exit codes: 0 nothing found (--mutants: every mutant killed), 1 a failure
-(--mutants: a survivor, or something harmless reported), 2 bad arguments,
-3 no device, no compiler or too little memory, 130 ended by Ctrl-C with nothing
-found so far.";
+(--mutants: a survivor, or something harmless reported), 2 bad arguments, or
+nothing was checked, 3 no device, no compiler or too little memory, 130 ended by
+Ctrl-C with nothing found so far.";
 
 /// Runs the program on the process's arguments.
 pub fn main() -> ExitCode {

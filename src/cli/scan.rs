@@ -41,7 +41,8 @@ pub struct ScanArguments {
     /// Element type of a raw file
     #[arg(long = "type", alias = "types", value_name = "TYPE", help_heading = "What to run")]
     pub element: Option<ElementType>,
-    /// Element type to scan in and to store [default: the input's]
+    /// Element type to store, and to scan in unless it is f16 or bf16, which are
+    /// scanned in f32 [default: the input's]
     #[arg(long, alias = "output-types", value_name = "TYPE", help_heading = "What to run")]
     pub output_type: Option<ElementType>,
     /// The operator [default: sum, or the operator of a type with its own]
@@ -169,8 +170,8 @@ impl<'a> Scan<'a> {
         let reason = match why_not_new(output) {
             Some(reason) => Some(reason.to_owned()),
             None if is_npy && !ElementType::NUMBERS.contains(&output_type) => Some(format!(
-                "cannot hold {output_type}, for which NumPy has no type here; choose another type, or a name that does not \
-                 end in .npy"
+                "cannot hold {output_type}: .npy files are written of u8 to f64 alone; choose another type, or a name that does \
+                 not end in .npy"
             )),
             None => None,
         };

@@ -312,7 +312,12 @@ fn cost(point: &Point, file: &SweepFile) -> u64 {
 
 /// The shipped sweeps.
 fn list() -> Result<String, CliError> {
-    let mut text = String::from("Shipped sweeps, and how long they take on an H100 with 16 processors beside it:\n\n");
+    let without = match peers::names().is_empty() {
+        true => ", without\nCUB and Thrust (this build has no peers; with them about twice as long)",
+        false => "",
+    };
+    let mut text =
+        format!("Shipped sweeps, and how long they take on an H100 with 16 processors beside it{without}:\n\n");
     for (name, _) in SHIPPED {
         let file = SweepFile::open(name)?;
         let (points, _) = file.points(&peers::names());

@@ -34,7 +34,8 @@ use std::path::Path;
     mut_arg("manners", |arg| arg.hide(true)),
     mut_arg("chunks", |arg| arg.hide(true)),
     mut_arg("timeout", |arg| arg.hide(true)),
-    mut_arg("strategies", |arg| arg.help("Strategies of one pass, auto among them [default: lookback]")),
+    mut_arg("strategies", |arg| arg.help("Of chained, lookback, one-wave, lookahead, single-cluster, and auto where it comes \
+        to one of these [default: lookback]")),
     mut_arg("sizes", |arg| arg.help("Elements, as 1000, 10M, 8Ki, or bytes of them, as 64MiB; --n is the same \
         [default: 16Ki, on a GPU 1Mi]")),
     mut_arg("output", |arg| arg.help("Leave a page with pictures, and traces for ui.perfetto.dev, in this folder"))
@@ -116,10 +117,7 @@ pub fn trace(arguments: TraceArguments) -> Result<u8, CliError> {
         kept.push(RecordedScan { name, summary, recording });
     }
     if kept.is_empty() {
-        let CliError::Usage(why) = nothing_ran(&skipped) else { unreachable!("it is one of what was asked for") };
-        let recording = Strategy::ALL.iter().filter(|&&strategy| records(strategy)).map(Strategy::to_string);
-        let recording = recording.collect::<Vec<_>>().join(", ");
-        return Err(CliError::Usage(format!("{why}; {recording} have steps to record")));
+        return Err(nothing_ran(&skipped));
     }
     for Skipped { what, why } in &skipped {
         console.remark(&format!("skipped {what}: {why}"));
@@ -186,7 +184,9 @@ fn recorded(
         return Ok(Err("nothing is launched of no elements".to_owned()));
     }
     if !records(request.strategy) {
-        return Ok(Err("it has no step to record".to_owned()));
+        let recording = Strategy::ALL.iter().filter(|&&strategy| records(strategy)).map(Strategy::to_string);
+        let recording = recording.collect::<Vec<_>>().join(", ");
+        return Ok(Err(format!("it has no step to record; {recording} have steps to record")));
     }
     let mut record = || {
         if is_new {

@@ -37,8 +37,9 @@ pub struct TuneArguments {
     /// of which one is kept, on average [default: 64]
     #[arg(long, value_name = "N", value_parser = parse_run)]
     pub run_length: Option<u64>,
-    /// Element types [default and all: u8,u16,i32,f32,i64,f64. Of plain scans the
-    /// others take the rows of these; of problems name them: u32, f16, …]
+    /// Element types [default, and what all means: u8,u16,i32,f32,i64,f64. Plain scans
+    /// of other types use the rows of these; for problems other types have to be
+    /// named, such as u32 or f16]
     #[arg(long, value_name = "LIST")]
     pub types: Option<Names<ElementType>>,
     /// Element types that are loaded, where those of --types are stored [default:
@@ -48,7 +49,8 @@ pub struct TuneArguments {
     /// Time for everything, compilation included [default: 240, quick: 60]
     #[arg(long, value_name = "N", value_parser = parse_seconds)]
     pub seconds: Option<f64>,
-    /// Half of the sizes and fewer candidates in the second pass
+    /// 6 of the 28 sizes (of problems 4 of 9), and in the second pass three candidates
+    /// for six
     #[arg(long)]
     pub quick: bool,
     /// Go on where an interrupted run stopped; same GPU, driver, commit and options only

@@ -18,9 +18,9 @@ use crate::element::Problem;
 use crate::gpu::Architecture;
 use crate::kernels::own::OwnKernel;
 use crate::kernels::sources::{self, SourceMissing};
+use crate::strategy::ConfigError;
 use crate::strategy::plan::{Kernel, KernelConfig, KernelKey};
 use crate::strategy::ring::Ring;
-use crate::strategy::{ConfigError, Strategy};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::ffi::CString;
@@ -670,14 +670,7 @@ fn check_clusters(kernel: Kernel, architecture: Architecture) -> Result<(), Cuda
         return Ok(());
     }
     let Architecture { major, minor } = architecture;
-    Err(ConfigError::NoClusters {
-        strategy: kernel.strategy().name(),
-        major,
-        minor,
-        for_small: Strategy::SingleBlock.name(),
-        for_large: Strategy::OneWave.name(),
-    }
-    .into())
+    Err(ConfigError::NoClusters { strategy: kernel.strategy().name(), major, minor }.into())
 }
 
 /// What a kernel is, for messages.
@@ -696,7 +689,7 @@ mod tests {
     use crate::abi;
     use crate::element::{Axis, Definition, ElementType, Instance, Operator, Segments};
     use crate::strategy::plan::{Plan, ScanRequest};
-    use crate::strategy::{Alignment, Composition, Descriptor, Mode, Pattern, ScanConfig, TileOrder};
+    use crate::strategy::{Alignment, Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 
     #[test]
     fn the_numbers_of_the_choices_are_those_of_the_contract() {

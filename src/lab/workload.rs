@@ -363,7 +363,8 @@ impl ProblemKind {
             false => NoSuchWorkload::Type {
                 kind: self,
                 element,
-                choices: "a type of numbers that is no half, such as u8, i32 or f64",
+                choices: "a type of numbers that is no half, such as u8, i32 or f64 (halves of sums and recurrences are stored \
+                          in sweep files and by tune --problem)",
             },
         })
     }

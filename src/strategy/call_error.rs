@@ -264,6 +264,9 @@ pub enum CallError {
          `reversed`, `reproducible`, `count_from`, and states before and behind"
     )]
     OfRanks(String),
+    /// Something else than a scan that is dealt to ranks tile by tile.
+    #[error("{0}: scans alone are dealt to ranks; gather the arrays on one device for this")]
+    DealtScansAlone(String),
     /// Another part of an array than the deal gives the rank.
     #[error("{scan}: the rank is dealt {expected} elements, and an array has {elements}")]
     Hand {
