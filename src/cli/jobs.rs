@@ -260,23 +260,15 @@ impl Builder<'_> {
 
     fn types_and_operators(&self, file: Option<ElementType>) -> Vec<(ElementType, Operator)> {
         let arguments = self.arguments;
-        let own_operator = |element| {
-            Operator::ALL
-                .iter()
-                .copied()
-                .find(|operator| operator.own_element() == Some(element))
-                .unwrap_or(Operator::Sum)
-        };
-        let own_element = |operator: &Operator| operator.own_element().unwrap_or(ElementType::U32);
         let types = match file {
             Some(element) => Some(vec![element]),
             None => arguments.types.as_ref().map(|names| names.choices.clone()),
         };
         match (&types, &arguments.operators) {
             (None, None) => vec![(ElementType::U32, Operator::Sum)],
-            (Some(types), None) => types.iter().map(|&element| (element, own_operator(element))).collect(),
+            (Some(types), None) => types.iter().map(|&element| (element, Operator::usual_of(element))).collect(),
             (None, Some(operators)) => {
-                operators.choices.iter().map(|operator| (own_element(operator), *operator)).collect()
+                operators.choices.iter().map(|&operator| (operator.usual_element(), operator)).collect()
             }
             (Some(types), Some(operators)) => types
                 .iter()

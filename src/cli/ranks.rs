@@ -196,8 +196,7 @@ impl Jobs {
         let types = arguments.types.as_ref().map(|names| &names.choices[..]);
         let mut works = Vec::new();
         for &operator in operators {
-            let own = if operator == Operator::Intervals { ElementType::IndexInterval } else { ElementType::U32 };
-            for &output in types.unwrap_or(&[own]) {
+            for &output in types.unwrap_or(&[operator.usual_element()]) {
                 let inputs =
                     arguments.input_types.as_ref().map_or(std::slice::from_ref(&output), |names| &names.choices);
                 for &input in inputs {

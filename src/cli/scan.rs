@@ -160,8 +160,7 @@ impl<'a> Scan<'a> {
     fn new(arguments: &'a ScanArguments) -> Result<Self, CliError> {
         let file = input::open(&arguments.input, arguments.element)?;
         let output_type = arguments.output_type.unwrap_or(file.element);
-        let own = || Operator::ALL.iter().copied().find(|operator| operator.own_element() == Some(file.element));
-        let operator = arguments.operator.or_else(own).unwrap_or(Operator::Sum);
+        let operator = arguments.operator.unwrap_or_else(|| Operator::usual_of(file.element));
         let problem = Problem::accumulating(operator, file.element, output_type).map_err(ScanError::from)?;
         let definition = Definition::of_numbers(operator, file.element, output_type).map_err(ScanError::from)?;
         let defined = definition.define().map_err(ScanError::from)?;

@@ -461,20 +461,9 @@ impl Compiler {
         what: &dyn Fn() -> String,
     ) -> Result<String, CudaError> {
         let target = self.supported(architecture)?;
-        let mut options = vec![
-            format!("--gpu-architecture=compute_{}", target.number()),
-            String::from("--std=c++17"),
-            String::from("--device-as-default-execution-space"),
-            String::from("--generate-line-info"),
-        ];
-        options.extend_from_slice(definitions);
-        let failed =
-            |log: String| CudaError::CompilationFailed { what: what(), architecture, options: options.join(" "), log };
-        let text =
-            |text: &str| CString::new(text).map_err(|_| failed(String::from("a zero byte in the source or an option")));
-        let arguments = options.iter().map(|option| text(option)).collect::<Result<Vec<_>, _>>()?;
-        let (ptx, log) = self.nvrtc()?.compile_to_ptx(&text(source)?, c"cuda/entry.cu", &arguments)?;
-        ptx.ok_or_else(|| failed(log))
+        let options = options(&format!("compute_{}", target.number()), true, definitions);
+        let (ptx, _) = self.ask_nvrtc(Nvrtc::compile_to_ptx, source, &options, architecture, what)?;
+        Ok(ptx)
     }
 
     /// Any source, from the folder of kernels made ahead where there is no NVRTC, else through the cache. `alternatives` are
@@ -575,29 +564,48 @@ impl Compiler {
         architecture: Architecture,
         what: &dyn Fn() -> String,
     ) -> Result<CompiledKernel, CudaError> {
+        let (cubin, log) = self.ask_nvrtc(Nvrtc::compile, source, options, architecture, what)?;
+        Ok(CompiledKernel { cubin, resources: KernelResources::parse(&log) })
+    }
+
+    /// What the source becomes, and what was said of it.
+    fn ask_nvrtc<T>(
+        &self,
+        compile: impl FnOnce(&Nvrtc, &CStr, &CStr, &[CString]) -> Result<(Option<T>, String), CudaError>,
+        source: &str,
+        options: &[String],
+        architecture: Architecture,
+        what: &dyn Fn() -> String,
+    ) -> Result<(T, String), CudaError> {
         let failed =
             |log: String| CudaError::CompilationFailed { what: what(), architecture, options: options.join(" "), log };
         let text =
             |text: &str| CString::new(text).map_err(|_| failed(String::from("a zero byte in the source or an option")));
         let arguments = options.iter().map(|option| text(option)).collect::<Result<Vec<_>, _>>()?;
-        let compilation = self.nvrtc()?.compile(&text(source)?, c"cuda/entry.cu", &arguments)?;
-        let Some(cubin) = compilation.cubin else { return Err(failed(compilation.log)) };
-        Ok(CompiledKernel { cubin, resources: KernelResources::parse(&compilation.log) })
+        match compile(self.nvrtc()?, &text(source)?, c"cuda/entry.cu", &arguments)? {
+            (Some(made), log) => Ok((made, log)),
+            (None, log) => Err(failed(log)),
+        }
     }
 }
 
 /// The name of the one kernel in a scan kernel's cubin.
 pub const ENTRY_POINT: &str = "lookback_entry";
 
-/// What every kernel is compiled with.
+/// What every kernel is compiled with: registers, spills and shared memory are in the log.
 fn kernel_options(target: Architecture, has_lines: bool, definitions: &[String]) -> Vec<String> {
+    let mut options = options(&target.to_string(), has_lines, definitions);
+    options.push(String::from("--ptxas-options=-v"));
+    options
+}
+
+/// What all source is compiled with.
+fn options(target: &str, has_lines: bool, definitions: &[String]) -> Vec<String> {
     let mut options = vec![
         format!("--gpu-architecture={target}"),
         String::from("--std=c++17"),
         // Functions without an execution space are device functions: the headers are plain C++.
         String::from("--device-as-default-execution-space"),
-        // Registers, spills and shared memory, in the log.
-        String::from("--ptxas-options=-v"),
     ];
     if has_lines {
         options.push(String::from("--generate-line-info"));

@@ -335,14 +335,6 @@ impl std::fmt::Debug for Nvrtc {
     }
 }
 
-/// What came out of one compilation.
-pub(crate) struct Compilation {
-    /// The cubin, or nothing if the source does not compile.
-    pub cubin: Option<Vec<u8>>,
-    /// Everything the compiler said.
-    pub log: String,
-}
-
 impl Nvrtc {
     /// The process's NVRTC, found once: [`SearchPath::find_nvrtc`] in the process's environment.
     ///
@@ -456,16 +448,21 @@ impl Nvrtc {
     ///
     /// # Errors
     /// [`CudaError::CompilerUnusable`] when NVRTC itself fails, for example without its helper library.
-    pub(crate) fn compile(&self, source: &CStr, name: &CStr, options: &[CString]) -> Result<Compilation, CudaError> {
+    pub(crate) fn compile(
+        &self,
+        source: &CStr,
+        name: &CStr,
+        options: &[CString],
+    ) -> Result<(Option<Vec<u8>>, String), CudaError> {
         let (guard, log) = self.run(source, name, options)?;
-        let Some(guard) = guard else { return Ok(Compilation { cubin: None, log }) };
+        let Some(guard) = guard else { return Ok((None, log)) };
         let mut bytes = 0_usize;
         // SAFETY: a live program and a valid pointer.
         self.check(unsafe { (self.functions.cubin_size)(guard.program, &raw mut bytes) }, "nvrtcGetCUBINSize")?;
         let mut cubin = vec![0_u8; bytes];
         // SAFETY: room for as many bytes as the function before said there are.
         self.check(unsafe { (self.functions.cubin)(guard.program, cubin.as_mut_ptr().cast()) }, "nvrtcGetCUBIN")?;
-        Ok(Compilation { cubin: Some(cubin), log })
+        Ok((Some(cubin), log))
     }
 
     /// The same to PTX: the text, or nothing if the source does not compile, and everything the compiler said.

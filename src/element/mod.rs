@@ -255,6 +255,18 @@ macro_rules! define_operators {
                 }
             }
 
+            /// The operator that elements of a type are scanned by where none is named: its own, or the sum.
+            #[cfg(feature = "cli")]
+            pub(crate) fn usual_of(element: ElementType) -> Self {
+                Self::ALL.iter().copied().find(|operator| operator.own_element() == Some(element)).unwrap_or(Self::Sum)
+            }
+
+            /// The elements that an operator scans where no type is named: its own, or words.
+            #[cfg(feature = "cli")]
+            pub(crate) fn usual_element(self) -> ElementType {
+                self.own_element().unwrap_or(ElementType::U32)
+            }
+
             /// Whether the operator is defined on the element type.
             const fn is_defined_on(self, element: ElementType) -> bool {
                 match self {

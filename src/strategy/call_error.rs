@@ -71,7 +71,8 @@ pub enum CallError {
     },
     /// An address that no element of the type has.
     #[error(
-        "{scan}: the array '{array}' begins at {address:#x}, which is no multiple of {bytes} bytes, as its elements are aligned"
+        "{scan}: the array '{array}' begins at {address:#x}, which is no multiple of {bytes} bytes, as its elements are \
+         aligned: begin it at one of its own elements"
     )]
     Misaligned {
         /// The scan.
@@ -119,7 +120,9 @@ pub enum CallError {
         stride: u64,
     },
     /// Rows that do not fill the array.
-    #[error("{scan}: {n} elements are no whole rows of {columns}")]
+    #[error(
+        "{scan}: {n} elements are no whole rows of {columns}: give rows at least 1 element, and arrays that they fill"
+    )]
     Columns {
         /// The scan.
         scan: String,
@@ -144,7 +147,9 @@ pub enum CallError {
         inner: u64,
     },
     /// A state of another size.
-    #[error("{scan}: a state has {defined} bytes, and the {array} that it is given {given}")]
+    #[error(
+        "{scan}: a state has {defined} bytes, and the {array} that it is given {given}: give it one of the definition's state type"
+    )]
     StateBytes {
         /// The scan.
         scan: String,
@@ -194,7 +199,7 @@ pub enum CallError {
     #[error("{0}: there are no elements, so that no final state is left: go on with the one before")]
     NoFinalState(String),
     /// Keys that are not compared.
-    #[error("{scan}: keys are numbers, not {key}")]
+    #[error("{scan}: keys are numbers, not {key}; tell the runs by head flags instead")]
     Key {
         /// The scan.
         scan: String,
@@ -268,7 +273,9 @@ pub enum CallError {
     #[error("{0}: scans alone are dealt to ranks; gather the arrays on one device for this")]
     DealtScansAlone(String),
     /// Another part of an array than the deal gives the rank.
-    #[error("{scan}: the rank is dealt {expected} elements, and an array has {elements}")]
+    #[error(
+        "{scan}: the rank is dealt {expected} elements, and an array has {elements}: `Hand::elements` says how many to give"
+    )]
     Hand {
         /// What is defined.
         scan: String,
