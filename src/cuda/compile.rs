@@ -23,7 +23,7 @@ use crate::strategy::plan::{Kernel, KernelConfig, KernelKey};
 use crate::strategy::ring::Ring;
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
