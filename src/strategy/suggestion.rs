@@ -84,7 +84,6 @@ pub fn look_ahead_over_arrays(
         (4, Some(..=8)) if is_one && row.is_some() => (20, 512),
         (4, Some(_)) if is_one => (16, 512),
         (4, None) if is_one => (24, 384),
-        (4, Some(9..)) => (20, 320),
         (4, Some(_)) => (20, 256),
         (4, None) => (16, 320),
         (8, _) if is_one => (12, 384),
