@@ -695,8 +695,8 @@ fn describe(kernel: Kernel, problem: Problem, config: &KernelConfig) -> String {
 mod tests {
     use super::*;
     use crate::abi;
-    use crate::element::{Axis, Definition, ElementType, Instance, Operator, Segments};
-    use crate::strategy::plan::{Plan, ScanRequest};
+    use crate::element::{Axis, Defined, Definition, ElementType, Instance, Operator, Segments};
+    use crate::strategy::plan::{Plan, ScanRequest, Step};
     use crate::strategy::{Alignment, Composition, Descriptor, Mode, Pattern, ScanConfig, Strategy, TileOrder};
 
     #[test]
@@ -777,6 +777,15 @@ mod tests {
                 recurrence.reversed(true).in_segments(Segments::Rows { have_states: true }),
                 Mode::Inclusive,
             ),
+            (
+                Strategy::Lookahead,
+                recurrence.in_segments(Segments::Rows { have_states: true }).with_final_state(),
+                Mode::Exclusive,
+            ),
+            (Strategy::Lookahead, doubles.with_final_state(), Mode::Inclusive),
+            (Strategy::Lookback, doubles.reversed(true).with_final_state(), Mode::Inclusive),
+            (Strategy::Lookback, recurrence.in_segments(columns).with_final_state(), Mode::Inclusive),
+            (Strategy::Lookahead, recurrence.in_segments(columns).with_final_state(), Mode::Inclusive),
             (Strategy::Lookback, recurrence.in_segments(Segments::HeadFlags), Mode::Exclusive),
             (Strategy::Lookahead, recurrence.in_segments(Segments::Offsets).counted(), Mode::Inclusive),
             (Strategy::ReduceThenScan, by_key, Mode::Inclusive),
@@ -810,6 +819,32 @@ mod tests {
             }
         }
         assert!(steps.len() > GPUS, "each GPU has had several");
+    }
+
+    /// What no output shows of a state is left out by the compiler, unless the last one is asked for.
+    #[test]
+    fn a_recurrence_multiplies_its_factors_for_a_final_state_alone() {
+        let compiler = match Compiler::new() {
+            Ok(compiler) => compiler,
+            Err(error) if error.is_absence() && std::env::var_os("LOOKBACK_REQUIRE_CUDA_COMPILER").is_none() => {
+                println!("skipped: {error}");
+                return;
+            }
+            Err(error) => panic!("{error}"),
+        };
+        let recurrence = Definition::linear_recurrence::<f32>().expect("numbers").define().expect("a definition");
+        for strategy in [Strategy::Lookback, Strategy::Lookahead] {
+            let products = |defined: Defined| {
+                let config = ScanConfig { vt: 16, ..ScanConfig::default() };
+                let aligned = ScanRequest::aligned(Instance::SUM_OF_WORDS, strategy, Mode::Inclusive, config, 1 << 20);
+                let plan = Plan::new(&ScanRequest { problem: defined.into(), ..aligned }).expect("a plan");
+                let Step { kernel, problem, config, .. } = plan.steps[0];
+                let ptx = compiler.ptx(kernel, problem, &config, Architecture::HOPPER, Variant::default());
+                ptx.unwrap_or_else(|error| panic!("{error}")).matches("mul.f32").count()
+            };
+            let (without, with) = (products(recurrence), products(recurrence.with_final_state()));
+            assert!(without + 16 <= with, "{strategy}: {without} products without a final state, {with} with one");
+        }
     }
 
     #[test]
