@@ -896,7 +896,7 @@ fn a_cluster_on_a_gpu_without_clusters_is_a_typed_error() {
         let error = compiled.expect_err("clusters came with Hopper");
         assert!(matches!(error, CudaError::Config(ConfigError::NoClusters { .. })), "{error}");
         let text = error.to_string();
-        for word in ["single-cluster", "compute capability 9.0", "single-block", "one-wave"] {
+        for word in ["single-cluster", "compute capability 9.0", "choose 'auto'"] {
             assert!(text.contains(word), "{text}");
         }
     }

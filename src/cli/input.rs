@@ -21,10 +21,10 @@ pub enum InputError {
     #[error("{}: {problem}", path.display())]
     Npy { path: PathBuf, problem: NpyError },
     /// The file says one type, the command line another.
-    #[error("{} holds {found} elements, the command line asks for {asked}; leave the type out or convert the file", path.display())]
+    #[error("{} holds {found} elements, --types asks for {asked}; leave --types out or convert the file", path.display())]
     OtherType { path: PathBuf, found: ElementType, asked: ElementType },
     /// A raw file does not say what it holds.
-    #[error("{} is raw binary (no .npy header): say what it holds with one type, for example u32", path.display())]
+    #[error("{} is raw binary (no .npy header): say what it holds with one type, for example --types u32", path.display())]
     TypeMissing { path: PathBuf },
     /// A raw file with a piece of an element at its end.
     #[error("{} has {bytes} bytes, no multiple of the {element_bytes} bytes of {element}; it is cut off or of another type", path.display())]
