@@ -863,6 +863,27 @@ fn givens() -> impl proptest::strategy::Strategy<Value = Given> {
     prop::sample::select(vec![Given::Nothing, Given::Value, Given::Memory])
 }
 
+#[test]
+fn a_final_state_behind_offsets_is_stored() {
+    for is_exclusive in [false, true] {
+        let drawn = Drawn {
+            n: 3584,
+            offsets: [0; 4],
+            vt: 12,
+            strategy: Strategy::Lookahead,
+            telling: Telling::Offsets,
+            is_reversed: false,
+            is_exclusive,
+            given: Given::Nothing,
+            has_ends: true,
+            has_room: true,
+            counted: None,
+            seed: 9_614_636_859_516_174_034,
+        };
+        is_as_by_the_loop(&drawn).unwrap_or_else(|error| panic!("{error}"));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(14))]
 

@@ -50,7 +50,7 @@ struct defined {
   using own_state = typename own_operator::value_type;
   using segments_type = Segments;
   // The same over elements of one segment.
-  using unbroken = defined<Own, within_segment<Segments>, is_reversed>;
+  using unbroken = defined<Own, within_segment<Segments>, is_reversed, false, false, has_final_state_>;
   // Whether the device alone knows how many elements there are.
   static constexpr bool is_counted = is_counted_;
   // Whether the state at the last element is stored. Where it is not, what outputs do not show of a state is not computed: the product

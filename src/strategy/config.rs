@@ -1,7 +1,7 @@
 //! What a user chooses inside a strategy, what is suggested where he does not, and what cannot be launched.
 
 use super::call_error::CallError;
-use super::{Composition, Descriptor, Mode, Pattern, Strategy, StrategyRow, TileOrder};
+use super::{Composition, Descriptor, Mode, Pattern, TileOrder};
 use crate::abi;
 use crate::element::{DefinitionError, ElementType, NoSuchInstance, NoSuchProblem};
 use serde::{Deserialize, Serialize};
@@ -114,7 +114,7 @@ pub enum ConfigError {
     #[error("the strategy '{strategy}' scans one array of numbers, not {problem}; choose 'auto' or 'lookback'")]
     TakesNoArrays { strategy: &'static str, problem: String },
     /// The strategy has no kernel that scans down columns.
-    #[error("the strategy '{strategy}' scans along rows, and {problem} down columns; choose {}", Self::of_columns())]
+    #[error("the strategy '{strategy}' scans along rows, and {problem} down columns; choose {}", Self::OF_COLUMNS)]
     TakesNoColumns { strategy: &'static str, problem: String },
     /// The strategy loads tiles by bulk copies, which know of no rows.
     #[error(
@@ -149,7 +149,7 @@ pub enum ConfigError {
     /// The strategy combines tiles of a column as it finds them.
     #[error(
         "the strategy '{strategy}' does not scan columns reproducibly: choose {}, or leave `reproducible` out",
-        Self::of_reproducible_columns()
+        Self::OF_REPRODUCIBLE_COLUMNS
     )]
     ReproducibleColumns { strategy: &'static str },
     /// The strategy that scans columns in one order takes no strides.
@@ -158,7 +158,10 @@ pub enum ConfigError {
     )]
     ReproducibleStrides,
     /// The strategy combines tiles in another order than one after the other.
-    #[error("the strategy '{strategy}' does not scan {problem}: choose {}", Self::those(|row| row.is_reproducible))]
+    #[error(
+        "the strategy '{strategy}' does not scan {problem}: choose 'auto', 'lookback', 'lookahead', 'one-wave', \
+         'single-block' or 'chained'"
+    )]
     NotReproducible { strategy: &'static str, problem: String },
     /// Blocks whose warps strategies would combine in different orders.
     #[error(
@@ -210,26 +213,11 @@ impl ConfigError {
     /// (`warps_joined_serially` in `cuda/block/warp_totals.cuh`).
     pub(super) const REPRODUCIBLE_THREADS: u32 = abi::LOOKBACK_ARRAYS_REDUCING_WARPS * abi::LOOKBACK_WARP_LANES;
 
-    /// `auto`, and the strategies that have a property: what to choose in the place of one that has not.
-    fn those(have: fn(&StrategyRow) -> bool) -> String {
-        let those = Strategy::ALL.iter().filter(|strategy| have(strategy.row()));
-        let quoted: Vec<_> = those.map(|strategy| format!("'{strategy}'")).collect();
-        match quoted.split_last() {
-            None => "'auto'".to_owned(),
-            Some((last, [])) => format!("'auto' or {last}"),
-            Some((last, others)) => format!("'auto', {} or {last}", others.join(", ")),
-        }
-    }
-
     /// What scans down columns.
-    fn of_columns() -> String {
-        Self::those(|row| row.shape.kernel_of_columns.is_some())
-    }
+    const OF_COLUMNS: &'static str = "'auto', 'lookback' or 'lookahead'";
 
     /// What scans down columns reproducibly.
-    fn of_reproducible_columns() -> String {
-        Self::those(|row| row.shape.scans_columns_in_order())
-    }
+    const OF_REPRODUCIBLE_COLUMNS: &'static str = "'auto' or 'lookahead'";
 
     /// Why several strategies do not scan a problem, where one would be told this.
     #[cfg(feature = "cli")]
@@ -239,9 +227,9 @@ impl ConfigError {
                 Some("they scan one array of numbers, as a whole and from its first element to its last".to_owned())
             }
             Self::ReproducibleColumns { .. } => {
-                Some(format!("they scan no columns reproducibly; choose {}", Self::of_reproducible_columns()))
+                Some(format!("they scan no columns reproducibly; choose {}", Self::OF_REPRODUCIBLE_COLUMNS))
             }
-            Self::TakesNoColumns { .. } => Some(format!("they scan along rows; choose {}", Self::of_columns())),
+            Self::TakesNoColumns { .. } => Some(format!("they scan along rows; choose {}", Self::OF_COLUMNS)),
             Self::WorksInOutput { .. } => Some("they work in the output, so they scan one type of values".to_owned()),
             _ => None,
         }
