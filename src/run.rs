@@ -348,7 +348,8 @@ impl<'a, M: Memory> Run<'a, M> {
 
     /// Where the state at the last element goes, in the device's memory: one state, or one a row. It is the state that the
     /// last output was stored from. An exclusive scan that is to go on therefore has one input less than outputs, which one
-    /// that is reversed or in segments cannot have. A scan with a final state is a kernel of its own, which computes all of each state.
+    /// that is reversed or in segments cannot have. A scan that stores one takes another kernel than a scan that does
+    /// not, from a folder of kernels made ahead, too.
     pub fn final_state<T: Pod>(mut self, states: &'a mut (impl LendsMut<M, T> + ?Sized)) -> Self {
         let Place { address, elements } = states.lend_mut(&mut self.lender, Role::States);
         self.call.final_state(Lent::states::<T>(address, elements));

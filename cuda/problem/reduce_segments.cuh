@@ -31,8 +31,9 @@ DEVICE typename Problem::state_type reduce_segments(Config config, Stages stages
       constexpr u32 width = decltype(access)::value;
       constexpr u32 row_elements = LOOKBACK_WARP_LANES * width;
       const u32 rows = config.vt / width;
-      // One row may begin before the first element that counts and end behind it. An operator that is commutative has it apart, so that
-      // no other row is asked element by element; of one that is not, an exchange for that row alone would cost more than asking.
+      // The first element that counts may lie within a row. Where lanes may combine in any order, that row is combined apart, so that of
+      // the others no element is asked whether it counts. Where not, it would take an exchange of its own, which costs more than to ask
+      // all elements (measured).
       const auto combined = [&](u32 row, auto is_cut) {
         return (elements + static_cast<int>(row + lane_index() * width))
             .template combined<width, (decltype(is_cut)::value != 0)>(static_cast<int>(counted));
@@ -49,8 +50,8 @@ DEVICE typename Problem::state_type reduce_segments(Config config, Stages stages
           if (i >= count) continue;
           totals[i] = Operator::identity();
           const u32 row = part + (from + i) * row_elements;
-          const u32 end = is_asked ? row + row_elements : row + 1;  // behind the element that has to count
-          if (counted < end) totals[i] = combined(row, constant<is_asked>());
+          const bool counts = is_asked ? counted < row + row_elements : counted <= row;
+          if (counts) totals[i] = combined(row, constant<is_asked>());
         }
         // Lanes of one row are neighbours, those of two rows are not.
         if constexpr (!Operator::is_commutative) warp_reduce_each<Operator>(totals, count);

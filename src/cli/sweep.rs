@@ -312,10 +312,8 @@ fn cost(point: &Point, file: &SweepFile) -> u64 {
 
 /// The shipped sweeps.
 fn list() -> Result<String, CliError> {
-    let without = match peers::names().is_empty() {
-        true => ", without\nCUB and Thrust (this build has no peers; with them about twice as long)",
-        false => "",
-    };
+    let without =
+        if peers::names().is_empty() { "\nwithout CUB and Thrust, which this build does not have" } else { "" };
     let mut text =
         format!("Shipped sweeps, and how long they take on an H100 with 16 processors beside it{without}:\n\n");
     for (name, _) in SHIPPED {

@@ -117,7 +117,13 @@ pub fn trace(arguments: TraceArguments) -> Result<u8, CliError> {
         kept.push(RecordedScan { name, summary, recording });
     }
     if kept.is_empty() {
-        return Err(nothing_ran(&skipped));
+        let CliError::Usage(why) = nothing_ran(&skipped) else { unreachable!("it is one of what was asked for") };
+        // Another strategy records what this one does not; what none records is told as it is.
+        let (recording, silent): (Vec<_>, Vec<_>) = Strategy::ALL.iter().partition(|&&strategy| records(strategy));
+        let is_of_strategy = jobs.requests.iter().any(|job| silent.contains(&job.request.strategy));
+        let recording = recording.iter().map(Strategy::to_string).collect::<Vec<_>>().join(", ");
+        let instead = if is_of_strategy { format!("; {recording} have steps to record") } else { String::new() };
+        return Err(CliError::Usage(format!("{why}{instead}")));
     }
     for Skipped { what, why } in &skipped {
         console.remark(&format!("skipped {what}: {why}"));
@@ -184,9 +190,7 @@ fn recorded(
         return Ok(Err("nothing is launched of no elements".to_owned()));
     }
     if !records(request.strategy) {
-        let recording = Strategy::ALL.iter().filter(|&&strategy| records(strategy)).map(Strategy::to_string);
-        let recording = recording.collect::<Vec<_>>().join(", ");
-        return Ok(Err(format!("it has no step to record; {recording} have steps to record")));
+        return Ok(Err("it has no step to record".to_owned()));
     }
     let mut record = || {
         if is_new {

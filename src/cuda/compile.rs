@@ -741,19 +741,24 @@ mod tests {
         assert_eq!(is_loaded(), Nvrtc::shared().is_ok());
     }
 
+    /// `None` where there is none and none is required.
+    fn compiler() -> Option<Compiler> {
+        match Compiler::new() {
+            Ok(compiler) => Some(compiler),
+            Err(error) if error.is_absence() && std::env::var_os("LOOKBACK_REQUIRE_CUDA_COMPILER").is_none() => {
+                println!("skipped: {error}");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
     /// In reverse, in segments, of several arrays; and the scan of their totals. Each for two GPUs in turn, because a compilation
     /// takes a second.
     #[test]
     fn what_a_user_defines_is_compiled_for_every_gpu() {
         const GPUS: usize = Architecture::CHECKED.len();
-        let compiler = match Compiler::new() {
-            Ok(compiler) => compiler,
-            Err(error) if error.is_absence() && std::env::var_os("LOOKBACK_REQUIRE_CUDA_COMPILER").is_none() => {
-                println!("skipped: {error}");
-                return;
-            }
-            Err(error) => panic!("{error}"),
-        };
+        let Some(compiler) = compiler() else { return };
         let recurrence = Definition::linear_recurrence::<f32>().expect("numbers").define().expect("a definition");
         let sums = Definition::of_numbers(Operator::Sum, ElementType::F16, ElementType::F64).expect("numbers");
         let by_key = sums.define().expect("a definition").in_segments(Segments::Keys(ElementType::U64));
@@ -824,14 +829,7 @@ mod tests {
     /// What no output shows of a state is left out by the compiler, unless the last one is asked for.
     #[test]
     fn a_recurrence_multiplies_its_factors_for_a_final_state_alone() {
-        let compiler = match Compiler::new() {
-            Ok(compiler) => compiler,
-            Err(error) if error.is_absence() && std::env::var_os("LOOKBACK_REQUIRE_CUDA_COMPILER").is_none() => {
-                println!("skipped: {error}");
-                return;
-            }
-            Err(error) => panic!("{error}"),
-        };
+        let Some(compiler) = compiler() else { return };
         let recurrence = Definition::linear_recurrence::<f32>().expect("numbers").define().expect("a definition");
         for strategy in [Strategy::Lookback, Strategy::Lookahead] {
             let products = |defined: Defined| {

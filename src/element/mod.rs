@@ -261,7 +261,7 @@ macro_rules! define_operators {
                 Self::ALL.iter().copied().find(|operator| operator.own_element() == Some(element)).unwrap_or(Self::Sum)
             }
 
-            /// The elements that an operator scans where no type is named: its own, or words.
+            /// The elements that an operator scans where no type is named: its own, or `u32`.
             #[cfg(feature = "cli")]
             pub(crate) fn usual_element(self) -> ElementType {
                 self.own_element().unwrap_or(ElementType::U32)

@@ -72,7 +72,7 @@ pub enum CallError {
     /// An address that no element of the type has.
     #[error(
         "{scan}: the array '{array}' begins at {address:#x}, which is no multiple of {bytes} bytes, as its elements are \
-         aligned: begin it at one of its own elements"
+         aligned: begin it where an element begins"
     )]
     Misaligned {
         /// The scan.
@@ -120,9 +120,7 @@ pub enum CallError {
         stride: u64,
     },
     /// Rows that do not fill the array.
-    #[error(
-        "{scan}: {n} elements are no whole rows of {columns}: give rows at least 1 element, and arrays that they fill"
-    )]
+    #[error("{scan}: {n} elements are no whole rows of {columns}: give a length that divides the number of elements")]
     Columns {
         /// The scan.
         scan: String,

@@ -321,7 +321,7 @@ strategies! {
     /// One pass; each tile reads the totals of all tiles before it: for arrays that the GPU holds at once.
     OneWave = "one-wave" {
         summary: "each tile reads the totals of all tiles before it, no prefix is published; of the order of tiles² \
-                  descriptor reads: for what the GPU holds at once, 256 KiB to 8 MiB, of 4-byte elements 12",
+                  descriptor reads: for what the GPU holds at once, 256 KiB to 8 MiB (12 MiB of 4-byte elements)",
         shape: Shape {
             kernels: &[Kernel::OneWave],
             descriptor_copies: (abi::LOOKBACK_DESCRIPTOR_COPIES, abi::LOOKBACK_DESCRIPTOR_COPY_GAP),

@@ -201,6 +201,19 @@ fn what_is_not_dealt_so_is_refused() {
     }
 }
 
+#[test]
+fn scans_alone_are_dealt() {
+    let deal = Deal::new(64, 32).expect("chunks have elements");
+    let ends = each(in_process(2), |ranks| {
+        let mut places = [0_u32; 32];
+        let nonzero = Definition::nonzero_as::<u8, u32>().expect("numbers").define().expect("a definition");
+        let mut scanner = HostScanner::default();
+        ranks.scan_cyclic(scanner.run(nonzero).input(&[1_u8; 32]).output(&mut places), Mode::Inclusive, deal)
+    });
+    let is_told = |end: &Result<(), DeviceError>| matches!(end, Err(DeviceError::Config(ConfigError::Call(call))) if matches!(**call, CallError::DealtScansAlone(_)));
+    assert!(ends.iter().any(is_told) && ends.iter().all(Result::is_err), "{ends:?}");
+}
+
 /// What one rank would write lies beside what the other one has.
 #[test]
 fn ranks_that_deal_otherwise_are_refused() {

@@ -182,6 +182,12 @@ impl Defined {
         Self { has_final_state: true, ..self }
     }
 
+    /// The scan that leaves none.
+    #[must_use]
+    pub(crate) const fn without_final_state(self) -> Self {
+        Self { has_final_state: false, ..self }
+    }
+
     /// The scan that combines partial results in an order that follows from indices alone.
     #[must_use]
     pub(crate) const fn reproducible(self) -> Self {
