@@ -784,13 +784,13 @@ mod tests {
             ),
             (
                 Strategy::Lookahead,
-                recurrence.in_segments(Segments::Rows { have_states: true }).with_final_state(),
+                recurrence.in_segments(Segments::Rows { have_states: true }).with_final_state(true),
                 Mode::Exclusive,
             ),
-            (Strategy::Lookahead, doubles.with_final_state(), Mode::Inclusive),
-            (Strategy::Lookback, doubles.reversed(true).with_final_state(), Mode::Inclusive),
-            (Strategy::Lookback, recurrence.in_segments(columns).with_final_state(), Mode::Inclusive),
-            (Strategy::Lookahead, recurrence.in_segments(columns).with_final_state(), Mode::Inclusive),
+            (Strategy::Lookahead, doubles.with_final_state(true), Mode::Inclusive),
+            (Strategy::Lookback, doubles.reversed(true).with_final_state(true), Mode::Inclusive),
+            (Strategy::Lookback, recurrence.in_segments(columns).with_final_state(true), Mode::Inclusive),
+            (Strategy::Lookahead, recurrence.in_segments(columns).with_final_state(true), Mode::Inclusive),
             (Strategy::Lookback, recurrence.in_segments(Segments::HeadFlags), Mode::Exclusive),
             (Strategy::Lookahead, recurrence.in_segments(Segments::Offsets).counted(), Mode::Inclusive),
             (Strategy::ReduceThenScan, by_key, Mode::Inclusive),
@@ -840,7 +840,7 @@ mod tests {
                 let ptx = compiler.ptx(kernel, problem, &config, Architecture::HOPPER, Variant::default());
                 ptx.unwrap_or_else(|error| panic!("{error}")).matches("mul.f32").count()
             };
-            let (without, with) = (products(recurrence), products(recurrence.with_final_state()));
+            let (without, with) = (products(recurrence), products(recurrence.with_final_state(true)));
             assert!(without + 16 <= with, "{strategy}: {without} products without a final state, {with} with one");
         }
     }

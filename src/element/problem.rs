@@ -370,7 +370,7 @@ impl Problem {
             Kind::Numbers(Numbers { instance, published, .. }) => {
                 Instance::new(published, instance.operator()).map_or(self, Self::plain)
             }
-            Kind::Defined(defined) | Kind::SpineOf(defined) => Self(Kind::SpineOf(defined.without_final_state())),
+            Kind::Defined(defined) | Kind::SpineOf(defined) => Self(Kind::SpineOf(defined.with_final_state(false))),
         }
     }
 

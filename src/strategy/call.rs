@@ -307,7 +307,6 @@ impl Call {
     }
 
     pub fn final_state(&mut self, array: Lent) {
-        self.defined = self.defined.with_final_state();
         self.final_state = Some(array);
     }
 
@@ -338,7 +337,7 @@ impl Call {
         if self.defined.has_rows() && self.has_states() {
             self.defined = self.defined.in_segments(Segments::Rows { have_states: true });
         }
-        let problem = Problem::from(self.defined);
+        let problem = Problem::from(self.defined.with_final_state(self.final_state.is_some() && !is_total));
         // In the direction of the scan: from a boundary behind the last element, where it is reversed.
         let offset = |array: Option<&Named>| {
             let offsets = u64::from(ScanRequest::OFFSETS);

@@ -176,16 +176,10 @@ impl Defined {
         Self { is_counted: true, ..self }
     }
 
-    /// The scan that stores the state at the last element, or of each row, beside its outputs.
+    /// The scan that stores the state at the last element, or of each row, beside its outputs; or not.
     #[must_use]
-    pub(crate) const fn with_final_state(self) -> Self {
-        Self { has_final_state: true, ..self }
-    }
-
-    /// The scan that leaves none.
-    #[must_use]
-    pub(crate) const fn without_final_state(self) -> Self {
-        Self { has_final_state: false, ..self }
+    pub(crate) const fn with_final_state(self, has_final_state: bool) -> Self {
+        Self { has_final_state, ..self }
     }
 
     /// The scan that combines partial results in an order that follows from indices alone.
