@@ -126,7 +126,8 @@ pub struct CompareArguments {
     #[arg(long, value_name = "LIST", conflicts_with = "sweep", help_heading = "What to run")]
     pub modes: Option<Names<Mode>>,
     /// Elements, as 1000, 10M, 8Ki, 2^16-1, or bytes of them, as 64KiB; 10MiB-1
-    /// is one element less
+    /// is one element less [default: 2^8 to 2^18, on a GPU 2^10 to 2^28; 2^16, on
+    /// a GPU 2^24, with several VTs]
     #[arg(
         long,
         alias = "n",
@@ -136,8 +137,7 @@ pub struct CompareArguments {
         help_heading = "What to run"
     )]
     pub sizes: Option<Vec<ArraySize>>,
-    /// Values per thread (VT), 1 to 64 [default: what is suggested for the size, and a
-    /// sweep at one size]
+    /// Values per thread (VT), 1 to 64 [default: what is suggested for the size]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = parse_vt,
         conflicts_with = "sweep", help_heading = "What to run")]
     pub vts: Option<Vec<u32>>,

@@ -50,7 +50,6 @@ use std::time::Duration;
     mut_arg("timeout", |arg| arg.hide(true)),
     mut_arg("sizes", |arg| arg.help("Elements, as 1000, 10M, 8Ki, or bytes of them, as 64MiB; --n is the same \
         [default: 64Ki, on a GPU 64MiB]")),
-    mut_arg("vts", |arg| arg.help("Values per thread (VT), 1 to 64 [default: what is suggested for the size]")),
     mut_arg("output", |arg| arg.value_name("FILE").help("Keep the account as this JSON file, called \
         costs-….json: lookback report --splice puts its table into a document"))
 )]

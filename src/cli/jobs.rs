@@ -248,7 +248,11 @@ impl Builder<'_> {
                                     kind if kind.has_operator() => format!("{kind}: {element} {operator}{of}"),
                                     kind => format!("{kind} of {element}"),
                                 };
-                                self.skip(what, error.to_string());
+                                let advice = match element.is_half() && kind.has_operator() {
+                                    true => format!("; --types f32 --input-types {element} loads them"),
+                                    false => String::new(),
+                                };
+                                self.skip(what, format!("{error}{advice}"));
                             }
                         }
                     }

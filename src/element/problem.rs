@@ -458,7 +458,13 @@ impl fmt::Display for Problem {
         match self.0 {
             Kind::Numbers(Numbers { instance, .. }) if self.is_plain() => instance.fmt(formatter),
             Kind::Numbers(Numbers { instance, input, published, output }) => {
-                formatter.pad(&format!("{instance} of {input}, published as {published}, stored as {output}"))
+                // What differs from the elements that are scanned.
+                let told = |action: &str, element: ElementType| match element == instance.element() {
+                    true => String::new(),
+                    false => format!(", {action} as {element}"),
+                };
+                let (published, stored) = (told("published", published), told("stored", output));
+                formatter.pad(&format!("{instance} of {input}{published}{stored}"))
             }
             Kind::Defined(defined) => defined.fmt(formatter),
             Kind::SpineOf(defined) => formatter.pad(&format!("{defined}, totals of tiles")),

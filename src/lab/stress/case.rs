@@ -2,20 +2,15 @@
 
 use super::counted::DeviceCount;
 use super::draw::Draw;
-use super::scan_case::{
-    CaseError, Fields, PLAIN, Usual, WIDE_BLOCKS, Words, check, draw_offset, draw_scan, in_drawn_segments, in_lines_of,
-    in_segments, problems_of, strategies, takes, workloads,
-};
+use super::scan_case::{CaseError, Fields, Words, check};
 use super::workspace::WorkspaceStart;
-use crate::abi;
 use crate::cpu::{BlockOrder, Pause};
-use crate::element::{Instance, Operator};
-use crate::kernels::mutant::{Kind, Mutant, Need, OPERATORS_WITH_MUTANTS};
+use crate::kernels::mutant::Mutant;
 use crate::lab::cpu_device::CountedArrays;
 use crate::lab::workload::{ProblemKind, Shape, Workload};
 use crate::names::named;
 use crate::strategy::plan::{Plan, ScanRequest, Step};
-use crate::strategy::{Blocks, Limit, Mode, TileOrder};
+use crate::strategy::{Blocks, TileOrder};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -37,19 +32,6 @@ named! {
 
 /// Launches of kernels at one time that a text may ask for.
 const MOST_TOGETHER: u32 = 16;
-
-/// Of a hundred cases so many have blocks of more than 256 threads.
-const WIDE_PERCENT: u64 = 4;
-/// Switches in which look-ahead blocks of 64 threads beside its helpers scan a tile, about.
-const PAUSE_OF_A_TILE: u64 = 1000;
-/// Of a hundred cases of another problem than the plain scan so many have three tiles or fewer.
-const FEW_TILES_PERCENT: u64 = 12;
-
-/// Of a hundred cases that can have a count which the device alone knows so many have one.
-const COUNTED_PERCENT: u64 = 20;
-
-/// Columns side by side of which look-back has strips as wide as they get.
-const WIDE_COLUMNS: u64 = 256;
 
 /// Ranks that tiles may be dealt to.
 const MOST_RANKS: u32 = 8;
@@ -80,6 +62,11 @@ impl Disturbance {
             Self::Abort { .. } => "abort",
             Self::Overlap { .. } => "overlap",
         }
+    }
+
+    /// Whether the launch comes to its end, and is the only one while it runs.
+    pub(super) const fn goes_through(&self) -> bool {
+        matches!(self, Self::None | Self::Pause { .. })
     }
 }
 
@@ -122,282 +109,6 @@ pub struct Case {
 }
 
 impl Case {
-    /// A run of a plain scan: [`Self::draw_of`] of [`PLAIN`].
-    pub fn draw(mutant: Option<&'static Mutant>, memory: Memory, seed: u64) -> Self {
-        Self::draw_of(PLAIN, mutant, memory, seed)
-    }
-
-    /// A run of one of these problems, at least one, or of those that [`problems_of`] says, that could show the mutant, or any
-    /// run of the kernels as they are: at least 8 tiles and 2 warps a block in the strategies with tiles, but for a few of wide
-    /// blocks and of tiny arrays. One seed, one case.
-    pub fn draw_of(problems: &[ProblemKind], mutant: Option<&'static Mutant>, memory: Memory, seed: u64) -> Self {
-        let mut draw = Draw::new(seed);
-        loop {
-            // Some draws cannot be launched; `can_draw` says whether a mutant leaves any that can.
-            if let Some(case) = Self::draw_once(problems, mutant, memory, seed, &mut draw) {
-                return case;
-            }
-        }
-    }
-
-    /// Whether any case of these problems can be drawn at all where a mutant says that it can show.
-    pub fn can_draw(problems: &[ProblemKind], mutant: &'static Mutant) -> bool {
-        const ATTEMPTS: usize = 1000;
-        let mut draw = Draw::new(0);
-        (0..ATTEMPTS).any(|_| Self::draw_once(problems, Some(mutant), Memory::Strong, 0, &mut draw).is_some())
-    }
-
-    fn draw_once(
-        problems: &[ProblemKind],
-        mutant: Option<&'static Mutant>,
-        memory: Memory,
-        seed: u64,
-        draw: &mut Draw,
-    ) -> Option<Self> {
-        let when = mutant.map(|mutant| mutant.when.clone()).unwrap_or_default();
-        let needs = |need| when.needs(need);
-        let kind = match *problems_of(problems, mutant) {
-            [] => return None,
-            [kind] => kind,
-            ref several => draw.of(several),
-        };
-        let is_flat = kind == ProblemKind::Flat;
-        // Flat scans are drawn of far more types, below.
-        let of_problem = if is_flat { Vec::new() } else { workloads(kind) };
-        let takes_problem = |strategy| of_problem.first().is_none_or(|&workload| takes(strategy, workload));
-        let strategy = draw.possible(&when.strategies, &strategies(|stress| stress.cpu_share), takes_problem)?;
-        let row = strategy.row();
-        let windows = row.stress.windows;
-        let blocks = row.shape.blocks;
-        let is_long = needs(Need::Windows) || draw.percent(u64::from(windows.percent));
-        let is_longer = is_long && draw.percent(25);
-        let waits = is_long && windows.needs_pause;
-        // Few tiles, and few blocks at one time, whose threads are then as many as in other cases.
-        let is_wide = !is_long && strategy.has_blocks() && (needs(Need::WideBlocks) || draw.percent(WIDE_PERCENT));
-        // Where blocks meet through no descriptors, an array may be about as long as a vector.
-        let is_tiny =
-            is_flat && !is_long && !is_wide && matches!(blocks, Blocks::Single | Blocks::Cluster) && draw.percent(30);
-        let has_few_tiles = !is_flat && !is_long && !is_wide && draw.percent(FEW_TILES_PERCENT);
-        // Work that grows with the square of the elements; and where segments are told by offsets, blocks that mark them.
-        let is_small = row.limit == Some(Limit::QuadraticWork) || is_long && (!waits || !is_flat);
-        let (own, all) = instances();
-        let mut instances = match () {
-            () if !is_flat => Vec::new(),
-            () if mutant.is_some() || draw.percent(60) => own,
-            () => all,
-        };
-        if is_tiny {
-            // Only values of one or two bytes have vectors that an array can begin and end in, and far from both ends;
-            // a sum shows each of them that is lost, where a maximum hides most.
-            let sums_only = draw.percent(70);
-            let is_wanted = |instance: &Instance| !sums_only || instance.operator() == Operator::Sum;
-            instances.retain(|instance| instance.element().bytes() <= 2 && is_wanted(instance));
-        }
-        let workloads = [of_problem, instances.into_iter().map(Workload::from).collect()].concat();
-        let usual = Usual {
-            workloads: &workloads,
-            modes: Mode::ALL,
-            shuffles: 60,
-            vts: match () {
-                () if is_small => &[1],
-                () if is_tiny => &[8, 16, 16, 32],
-                () if is_wide && needs(Need::Misaligned) => &[2, 4],
-                () if is_wide => &[1, 2, 4],
-                () if needs(Need::Misaligned) => &[2, 4, 8],
-                // Several rows an exchange, and more vectors a row than one.
-                () if draw.percent(8) => &[16, 32, 64],
-                // Of 6 and 12 wide elements are in runs.
-                () => &[1, 1, 2, 2, 3, 4, 4, 6, 8, 12],
-            },
-            block_threads: match () {
-                () if is_wide => WIDE_BLOCKS,
-                () if is_small || waits || is_tiny => &[64],
-                () => &[64, 64, 64, 96, 128],
-            },
-        };
-        let (workload, mut request) = draw_scan(draw, strategy, &when, &usual)?;
-        request.config.descriptor = request.config.descriptor.filter(|_| strategy.is_single_pass());
-        if is_longer && waits && strategy.is_single_pass() && blocks == Blocks::PerTile {
-            // All blocks are resident, so that this is right too, and the block that pauses has the first tile: none of
-            // the others finds a prefix within two windows.
-            request.config.tile_order = TileOrder::Static;
-        }
-        let tile = request.config.tile_elements();
-        let tiles = match () {
-            () if is_longer => windows.cpu_tiles_of_more.0 + draw.below(windows.cpu_tiles_of_more.1),
-            () if is_long => windows.cpu_tiles.0 + draw.below(windows.cpu_tiles.1),
-            () if is_wide => 2 + draw.below(2),
-            () if has_few_tiles => 1 + draw.below(3),
-            () if mutant.is_none() && draw.percent(6) => 13 + draw.below(24),
-            () => MINIMUM_TILES + draw.below(5),
-        };
-        let vector = u64::from(abi::LOOKBACK_VECTOR_BYTES) / workload.element().bytes() as u64;
-        let n = match draw.below(4) {
-            _ if is_tiny => 1 + draw.below(3 * vector),
-            // Round a tile boundary, or anywhere in the last tile.
-            0 if !needs(Need::Partial) => tiles * tile,
-            1 => tiles * tile - 1,
-            2 => (tiles - 1) * tile + 1,
-            _ => (tiles - 1) * tile + 1 + draw.below(tile - 1),
-        };
-        // Of each matrix, so that all together have about as many as one would.
-        let rows = n.div_ceil(workload.matrices());
-        let (workload, n) = match () {
-            // Look-backs of several windows down more columns than a warp has lanes.
-            () if waits && is_of_columns(kind) && draw.percent(50) => {
-                in_lines_of(workload, Shape { rows: tiles, columns: WIDE_COLUMNS / workload.matrices() })
-            }
-            // Rows that are elements, if they begin where vectors do.
-            () if is_of_columns(kind) && needs(Need::Narrow) => in_lines_of(workload, Shape { rows, columns: 2 }),
-            () if is_of_columns(kind) && draw.percent(20) => {
-                in_lines_of(workload, Shape { rows, columns: draw.of(&[2, 2, 4]) })
-            }
-            () if needs(Need::ShortSegments) => (in_segments(workload, 1), n),
-            () => in_drawn_segments(draw, workload, n, tile),
-        };
-        (request.problem, request.n) = (workload.problem(n), n);
-        let misaligned = match () {
-            () if needs(Need::Misaligned) => 100,
-            () if needs(Need::Narrow) => 0,
-            () => 25 + 50 * u64::from(is_tiny),
-        };
-        let (input, output) = (workload.input(), workload.element());
-        let mut offset = |element| if draw.percent(misaligned) { draw_offset(draw, strategy, element) } else { 0 };
-        let (input_offset, output_offset) = (offset(input), offset(output));
-        let wants_in_place = needs(Need::InPlace) || draw.percent(30);
-        if needs(Need::InPlace) && !workload.may_be_in_place() {
-            return None;
-        }
-        request.in_place = wants_in_place && workload.may_be_in_place();
-        request.input_offset = input_offset;
-        request.output_offset = if request.in_place { input_offset } else { output_offset };
-
-        let kind = mutant.map(|mutant| mutant.kind);
-        let plain_points =
-            kind == Some(Kind::Barrier) || needs(Need::InPlace) || (mutant.is_none() && draw.percent(10));
-        let mut launches = match () {
-            () if needs(Need::Wrap) => 2 + draw.below(2) as u32,
-            () if needs(Need::Relaunch) || needs(Need::Frozen) || needs(Need::Abort) => 2,
-            () => draw.of(&[1, 1, 2]),
-        };
-        let wraps = needs(Need::Wrap) || (mutant.is_none() && launches > 1 && draw.percent(20));
-        let mut completed_epochs = if wraps {
-            abi::LOOKBACK_MAXIMUM_EPOCH - 1
-        } else if needs(Need::Frozen) {
-            0
-        } else {
-            draw.of(&[0, 0, 1, 5, 1 << 20])
-        };
-        let workspace = if needs(Need::Wrap) { WorkspaceStart::Earlier } else { draw.of(WorkspaceStart::ALL) };
-        let reverse = needs(Need::Reverse);
-        let mut resident_blocks = if waits {
-            // A misaligned array may begin one tile earlier.
-            tiles as u32 + 1
-        } else if is_wide {
-            draw.of(&[1, 2])
-        } else if reverse {
-            draw.of(&[1, 2, 3])
-        } else {
-            draw.of(&[1, 2, 3, 4, 6, 8])
-        };
-        let block_order = if reverse { BlockOrder::Reverse } else { draw.of(BlockOrder::ALL) };
-        let block = draw.below(match blocks {
-            Blocks::PerTile | Blocks::Single => tiles,
-            Blocks::Persistent => 6,
-            Blocks::Cluster => 8,
-        });
-        let after_points = draw.below(40);
-        let pause = Disturbance::Pause { block, after_points, switches: 1 + draw.below(3000) };
-        let mut disturbance = match () {
-            // The blocks of a cluster wait for each other too.
-            () if blocks == Blocks::Cluster && draw.percent(30) => pause,
-            () if !strategy.is_single_pass() => Disturbance::None,
-            () if needs(Need::Abort) => Disturbance::Abort { after_points: 5 + draw.below(200) },
-            () if needs(Need::Overlap) => Disturbance::Overlap { after_accesses: draw.below(40) },
-            // A block that takes one tile after the other has taken none by then: it finds many behind it at once.
-            () if is_longer && blocks == Blocks::Persistent => {
-                Disturbance::Pause { block: 0, after_points: 0, switches: PAUSE_OF_A_TILE * (200 + draw.below(tiles)) }
-            }
-            // Without it whoever comes late may find the one prefix at the far end of its first window.
-            () if waits && draw.percent(30) => Disturbance::None,
-            () if waits => Disturbance::Pause { block: 0, after_points: 1, switches: 600 * tiles },
-            () if kind == Some(Kind::Protocol) => Disturbance::None,
-            () => match draw.below(20) {
-                0..=4 => pause,
-                5 if mutant.is_none() => Disturbance::Kill { block, after_points },
-                6 if mutant.is_none() => Disturbance::Abort { after_points: draw.below(400) },
-                7 if mutant.is_none() && memory == Memory::Strong => {
-                    Disturbance::Overlap { after_accesses: draw.below(60) }
-                }
-                _ => Disturbance::None,
-            },
-        };
-        let preemption = match disturbance {
-            Disturbance::None if memory == Memory::Strong && draw.percent(10) && !plain_points => None,
-            _ => Some(draw.of(&[0, 5, 20, 50, 100])),
-        };
-        let goes_through = matches!(disturbance, Disturbance::None | Disturbance::Pause { .. });
-        let mut together = match () {
-            () if needs(Need::Together) => 2 + draw.below(2) as u32,
-            // As many threads at one time as other cases have.
-            () if mutant.is_none() && goes_through && !is_long && !is_wide && draw.percent(30) => draw.of(&[2, 2, 3]),
-            () => 1,
-        };
-        if together > launches && Plan::new(&request).is_ok_and(|plan| plan.steps.len() == 1) {
-            launches = together;
-        }
-        let can_be_dealt = can_be_dealt(workload, &request) && !is_long && !is_wide;
-        let ranks = match () {
-            () if needs(Need::Ranks) && !can_be_dealt => return None,
-            () if needs(Need::Ranks) => 2 + draw.below(3) as u32,
-            () if can_be_dealt && mutant.is_none() && goes_through && draw.percent(40) => 2 + draw.below(3) as u32,
-            () => 1,
-        };
-        if ranks > 1 {
-            // One launch ahead of the other ranks, and two.
-            launches = if needs(Need::Ranks) { 3 } else { 1 + draw.below(3) as u32 };
-            if needs(Need::Wrap) || draw.percent(50) {
-                completed_epochs = abi::LOOKBACK_MAXIMUM_EPOCH - 1 - draw.below(launches.into()) as u32;
-            }
-            // A block of any rank, which is then behind, soon or when it has published its last tile.
-            let (block, most_points) = (draw.below(u64::from(ranks) * 6), 2 << draw.below(12));
-            let after_points = draw.below(most_points);
-            disturbance = match draw.percent(50) {
-                true => Disturbance::Pause { block, after_points, switches: 1 + draw.below(30_000) },
-                false => Disturbance::None,
-            };
-            (together, request.in_place) = (1, false);
-            resident_blocks = resident_blocks.min(2);
-        }
-        let counted_in = workload.counted_in(n).filter(|_| ranks == 1 && !is_long);
-        let count = match counted_in {
-            None if needs(Need::Counted) => return None,
-            Some(counted_in) if needs(Need::Counted) || mutant.is_none() && draw.percent(COUNTED_PERCENT) => {
-                Some(DeviceCount::draw(draw, counted_in, tile))
-            }
-            _ => None,
-        };
-        let case = Self {
-            mutant,
-            memory,
-            seed,
-            workload,
-            request,
-            resident_blocks,
-            block_order,
-            preemption,
-            plain_points,
-            launches,
-            together,
-            ranks,
-            count,
-            completed_epochs,
-            workspace,
-            disturbance,
-        };
-        case.can_end().then_some(case)
-    }
-
     /// Whether the launch is possible, and the kernels as they are end: who has a static tile id waits for blocks that are
     /// not resident for ever.
     pub(super) fn can_end(&self) -> bool {
@@ -482,20 +193,13 @@ impl Case {
 }
 
 /// Whether its tiles may be dealt to ranks: one sequence of a problem that is given arrays, by blocks that stay.
-fn can_be_dealt(workload: Workload, request: &ScanRequest) -> bool {
+pub(super) fn can_be_dealt(workload: Workload, request: &ScanRequest) -> bool {
     workload.kind() == ProblemKind::Reproducible && request.strategy.row().shape.kernel_of_deals.is_some()
 }
 
 /// Whether neighbours in memory belong to different scans.
-fn is_of_columns(kind: ProblemKind) -> bool {
+pub(super) fn is_of_columns(kind: ProblemKind) -> bool {
     kind.needs_shape() && kind.line_elements(Shape { rows: 1, columns: 2 }) == Some(1)
-}
-
-/// Instances that are compiled with mutants, and all that are compiled but sums of floats, which have no exact reference.
-fn instances() -> (Vec<Instance>, Vec<Instance>) {
-    let has_mutants = |instance: &Instance| OPERATORS_WITH_MUTANTS.contains(&(instance.element(), instance.operator()));
-    let exact = || Instance::all().filter(|instance| instance.is_built_in() && !instance.is_rounded());
-    (exact().filter(has_mutants).collect(), exact().collect())
 }
 
 impl fmt::Display for Case {
@@ -615,15 +319,14 @@ impl Case {
             let why = "launches of at most 2^24 elements in all: all arrays are there at one time";
             return fault("together", &self.together, why);
         }
-        if self.together > 1 && !matches!(self.disturbance, Disturbance::None | Disturbance::Pause { .. }) {
+        if self.together > 1 && !self.disturbance.goes_through() {
             let why = "a launch that is cut short, or another one in its middle, comes one behind the end of the other";
             return fault("together", &self.together, why);
         }
         if !(1..=MOST_RANKS).contains(&self.ranks) {
             return fault("ranks", &self.ranks, "1 to 8 ranks that tiles are dealt to");
         }
-        let is_cut = !matches!(self.disturbance, Disturbance::None | Disturbance::Pause { .. });
-        let is_alone = self.together == 1 && !is_cut && !self.request.in_place;
+        let is_alone = self.together == 1 && self.disturbance.goes_through() && !self.request.in_place;
         if self.ranks > 1 && !(can_be_dealt(self.workload, &self.request) && is_alone) {
             let why = "look-ahead over the problem 'reproducible' alone is dealt to ranks, all of it and not in place";
             return fault("ranks", &self.ranks, why);
@@ -640,7 +343,9 @@ impl Case {
 
 #[cfg(test)]
 mod tests {
+    use super::super::scan_case::{PLAIN, problems_of, workloads};
     use super::*;
+    use crate::abi;
     use crate::element::Defined;
     use crate::strategy::{Strategy, StrategyRow};
     use std::collections::BTreeSet;

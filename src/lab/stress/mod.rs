@@ -19,6 +19,8 @@ pub mod detector;
 pub mod detectors;
 #[cfg(feature = "cpu")]
 mod draw;
+#[cfg(feature = "cpu")]
+mod drawing;
 #[cfg(all(feature = "cuda", feature = "cpu"))]
 pub mod gpu;
 #[cfg(feature = "cpu")]
