@@ -187,6 +187,15 @@ fn a_reading_is_of_a_number_in_a_record_of_another_kind() {
     };
     assert!(reading("flat f32 268435456", 1.41).expect("a reading"));
     assert!(!reading("flat f32 268435456", 1.42).expect("a reading"));
+    for tolerance in ["inf", "nan", "-1.0"] {
+        let value = format!("value = 1.41, tolerance = {tolerance}");
+        let folder = record.parent().expect("its folder").display();
+        let table = format!(
+            "[[sentence]]\nfile = \"text.md\"\ntext = \"faster\"\n\
+             readings = [{{ record = '{folder}/pytorch-h100.txt', of = ['flat f32 268435456'], after = 'us', {value} }}]\n"
+        );
+        assert!(judge(&table, &record).expect_err(tolerance).to_string().contains("its tolerance is"), "{tolerance}");
+    }
     for (of, says) in [("nobody", "no entry"), ("torch", "more than one entry")] {
         assert!(reading(of, 1.0).expect_err(of).to_string().contains(says));
     }

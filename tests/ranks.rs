@@ -596,6 +596,8 @@ mod program {
             (&["--ranks", "2", "--operators", "max"], "over ranks sums of"),
             (&["--timeout", "3"], "--ranks"),
             (&["--ranks", "env"], "no launcher has said"),
+            (&["--ranks", "2", "--sizes", "2^40"], "8796093022208 bytes"),
+            (&["--ranks", "2", "--sizes", "1000", "--manners", "cyclic", "--chunks", "1"], "no whole tiles"),
         ] {
             let mut command = compare(words);
             command.env_remove("RANK").env_remove("OMPI_COMM_WORLD_RANK").env_remove("SLURM_PROCID");

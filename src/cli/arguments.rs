@@ -212,7 +212,7 @@ pub struct CompareArguments {
     pub resident_blocks: Option<u32>,
 
     /// Scan over so many devices in this process; env where torchrun, mpirun or srun
-    /// has started one for each: docs/ranks.md
+    /// has started one for each: docs/ranks.md. Kept in --output at its end
     #[arg(long, value_name = "N|env", conflicts_with = "sweep", help_heading = "Several devices")]
     pub ranks: Option<Ranks>,
     /// Ways in which ranks share a scan: contiguous, deferred, cyclic [default: all]

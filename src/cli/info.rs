@@ -49,6 +49,8 @@ fn cpu(text: &mut String) {
     use crate::lab::device::Device;
     let description = CpuDevice::new(CpuSettings::like_a_gpu()).description();
     device(text, "CPU device", &description);
+    // For what the build left out.
+    line(text, "C++ compiler", &crate::lab::host_compiler::compiler_in_words());
 }
 
 #[cfg(not(feature = "cpu"))]

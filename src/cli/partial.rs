@@ -44,6 +44,8 @@ pub struct Identity {
 }
 
 const FORMAT: u32 = 1;
+/// How the text of a journal begins.
+const JOURNAL_BEGINS: &[u8] = b"{\"format\":";
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -72,6 +74,9 @@ pub enum PartialError {
     /// There is an output, and nothing says what is valid of it.
     #[error("{} is there without its journal {}, so nothing says what is valid of it; delete it", path.display(), journal.display())]
     NoJournal { path: PathBuf, journal: PathBuf },
+    /// A file of the user has the name of a journal.
+    #[error("{} is there and no journal of this program; move it away, or choose another name for --output", path.display())]
+    Foreign { path: PathBuf },
     /// A journal of something else than the file beside it.
     #[error("{} is not what this program writes, or not of the file beside it: {reason}; delete both and begin again", path.display())]
     Damaged { path: PathBuf, reason: String },
@@ -127,10 +132,12 @@ impl Partial {
         resumes: bool,
     ) -> Result<(Self, Checkpoint), PartialError> {
         let [path, journal] = places(output);
-        let kind = path.symlink_metadata().ok().and_then(|metadata| file::kind_of_no_file(metadata.file_type()));
-        if let Some(kind) = kind {
-            let error = io::Error::new(io::ErrorKind::InvalidInput, format!("it is {kind}"));
-            return Err(io_error("write", &path)(error));
+        for place in [&path, &journal, &beside(&journal, ".new")] {
+            let kind = place.symlink_metadata().ok().and_then(|metadata| file::kind_of_no_file(metadata.file_type()));
+            if let Some(kind) = kind {
+                let error = io::Error::new(io::ErrorKind::InvalidInput, format!("it is {kind}"));
+                return Err(io_error("write", place)(error));
+            }
         }
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let file = opened.map_err(io_error("write", &path))?;
@@ -138,6 +145,14 @@ impl Partial {
         let bytes = file.metadata().map_err(io_error("read", &path))?.len();
         let kept = Cell::new(0);
         let partial = Self { file, path, journal, output: output.to_owned(), identity, kept };
+        let new = beside(&partial.journal, ".new");
+        if Self::is_foreign(&new, |text| text.iter().zip(JOURNAL_BEGINS).all(|(found, begins)| found == begins))? {
+            return Err(partial.refuse(new, bytes));
+        }
+        if bytes == 0 && Self::is_foreign(&partial.journal, |text| serde_json::from_slice::<Journal>(text).is_ok())? {
+            let journal = partial.journal.clone();
+            return Err(partial.refuse(journal, bytes));
+        }
         let has_journal = partial.journal.symlink_metadata().is_ok();
         let done = match (has_journal, resumes) {
             // One of no bytes was made right now, or by a run that was killed right then: what a journal beside it tells of is gone.
@@ -180,6 +195,23 @@ impl Partial {
     /// Where it lies until it is whole.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether a file of the user has this name, which would be replaced: it is there and not as this program would have left it.
+    fn is_foreign(path: &Path, is_ours: impl Fn(&[u8]) -> bool) -> Result<bool, PartialError> {
+        match file::read(path, TEXT_BYTES) {
+            Ok(text) => Ok(!is_ours(&text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(io_error("read", path)(error)),
+        }
+    }
+
+    /// Leaves everything as it was, but for an empty file that was made right now.
+    fn refuse(self, foreign: PathBuf, bytes: u64) -> PartialError {
+        if bytes == 0 {
+            let _ = fs::remove_file(&self.path);
+        }
+        PartialError::Foreign { path: foreign }
     }
 
     fn read_journal(&self, bytes: u64) -> Result<Checkpoint, PartialError> {
@@ -233,9 +265,14 @@ impl Partial {
         let Checkpoint { elements, state } = done.clone();
         let journal = Journal { format: FORMAT, identity: self.identity.clone(), elements, state };
         let text = serde_json::to_vec(&journal)?;
-        // Of a name that is known, so that one that is left by a kill is written again; the lock keeps others away.
+        // Of a name that is known, so that one that is left by a kill is written again; the lock keeps others away. It is deleted
+        // before it is made, so that no link is followed.
         let new = beside(&self.journal, ".new");
-        let mut file = File::create(&new)?;
+        match fs::remove_file(&new) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file = File::create_new(&new)?;
         file.write_all(&text)?;
         file.sync_all()?;
         fs::rename(&new, &self.journal)

@@ -66,7 +66,7 @@ pub fn compare(arguments: &CompareArguments, ranks: Ranks, console: &mut Console
     };
     let mut printer = Printer { console, is_table: arguments.format == Format::Table && leads, heading: None };
     let mut rows = Vec::new();
-    let mut told = None;
+    let (mut told, mut skipped) = (None, Vec::new());
     // A thread for each rank of this process, and this one hears of the first.
     let (tell, hear) = std::sync::mpsc::channel();
     let ends: Vec<Result<(), DeviceError>> = std::thread::scope(|scope| {
@@ -91,7 +91,10 @@ pub fn compare(arguments: &CompareArguments, ranks: Ranks, console: &mut Console
                     printer.begin(&facts)?;
                     told = Some(facts);
                 }
-                News::Skipped(what) => printer.console.remark(&what),
+                News::Skipped(what) => {
+                    printer.console.remark(&what);
+                    skipped.push(what);
+                }
                 News::Row(row) => {
                     printer.row(&row, is_cuda)?;
                     rows.push(*row);
@@ -105,9 +108,13 @@ pub fn compare(arguments: &CompareArguments, ranks: Ranks, console: &mut Console
                 .collect(),
         )
     })?;
-    for end in ends {
-        end.map_err(end_of)?;
+    let ended = ends.into_iter().collect::<Result<(), _>>().map_err(end_of);
+    if rows.is_empty() && leads {
+        ended?;
+        let reasons: String = skipped.iter().map(|what| format!("\n  {what}")).collect();
+        return Err(CliError::Usage(format!("nothing was scanned:{reasons}")));
     }
+    // What was scanned before a rank failed is kept, too.
     let wrong = rows.iter().any(|row| row.wrong > 0);
     if let (true, Some(told)) = (leads, told) {
         let record = RankRecord {
@@ -125,6 +132,7 @@ pub fn compare(arguments: &CompareArguments, ranks: Ranks, console: &mut Console
             console.remark(&format!("data and {pictures} picture(s): {}", directory.display()));
         }
     }
+    ended?;
     Ok(if wrong { EXIT_WRONG } else { EXIT_OK })
 }
 
@@ -162,7 +170,9 @@ fn rank(
 
 #[cfg(feature = "cpu")]
 fn cpu_rank(group: Group, arguments: &CompareArguments, jobs: &Jobs, tell: impl Fn(News)) -> Result<(), DeviceError> {
-    let mut device = crate::lab::ranks::host::CpuRank::new(group, super::devices::cpu_settings(arguments));
+    let asked = super::devices::cpu_settings(arguments);
+    let settings = if arguments.resident_blocks.is_some() { asked } else { asked.beside_others(group.size()) };
+    let mut device = crate::lab::ranks::host::CpuRank::new(group, settings);
     jobs.run(&mut device, String::from("the group's own connections"), tell)?;
     device.finish()
 }
@@ -304,7 +314,7 @@ fn refuse(arguments: &CompareArguments) -> Result<(), CliError> {
         ("--input-offset", arguments.input_offset != 0, false, why),
         ("--output-offset", arguments.output_offset.is_some(), false, why),
         ("--save-output", arguments.save_output.is_some(), false, why),
-        ("--resume", arguments.resume, false, "a run over ranks is kept at its end"),
+        ("--resume", arguments.resume, false, "a run over ranks is kept at its end, and begun anew"),
         ("--format", arguments.format == Format::Csv, false, "a run over ranks is printed as a table or as JSON"),
     ])
 }
@@ -316,6 +326,7 @@ fn lost(error: RankError) -> CliError {
 fn end_of(source: DeviceError) -> CliError {
     match source {
         DeviceError::Ranks(error) => lost(error),
+        DeviceError::Config(error) => CliError::Usage(error.to_string()),
         #[cfg(feature = "cuda")]
         DeviceError::Cuda(crate::cuda::CudaError::Ranks(error)) => lost(error),
         #[cfg(feature = "cuda")]

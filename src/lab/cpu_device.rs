@@ -60,6 +60,18 @@ impl CpuSettings {
     pub fn like_a_gpu() -> Self {
         Self { resident_blocks: 64, schedule: Schedule::Random { preemption: 0.0 }, ..Self::default() }
     }
+
+    /// The same for so many devices that run side by side and share the coroutine stacks of a process, of any block.
+    #[must_use]
+    pub fn beside_others(self, devices: usize) -> Self {
+        let of_all = LAUNCHES_AT_ONCE as u32 * most_resident_blocks(abi::LOOKBACK_MAXIMUM_BLOCK_THREADS);
+        let room = (of_all / devices.max(1) as u32).max(1);
+        let is_one_of_few = devices <= LAUNCHES_AT_ONCE;
+        Self {
+            resident_blocks: if is_one_of_few { self.resident_blocks } else { self.resident_blocks.min(room) },
+            ..self
+        }
+    }
 }
 
 /// Guard bytes before and after input and output; a multiple of what offsets count within.
@@ -778,9 +790,11 @@ pub fn step_settings(step: &Step, seed: u64) -> (abi::lookback_config, LaunchSet
     (step.config.to_abi(stages), settings)
 }
 
-/// Resident blocks whose stacks a process may map, where a few launches run side by side.
+/// Launches of a process that may run side by side whatever they are.
+const LAUNCHES_AT_ONCE: usize = 4;
+
+/// Resident blocks of a launch whose stacks a process may map, where a few launches run side by side.
 pub(crate) fn most_resident_blocks(block_threads: u32) -> u32 {
-    const LAUNCHES_AT_ONCE: usize = 4;
     let blocks = most_stacks(LAUNCHES_AT_ONCE) / LAUNCHES_AT_ONCE / block_threads as usize;
     u32::try_from(blocks).unwrap_or(u32::MAX).max(1)
 }
@@ -830,7 +844,7 @@ impl Device for CpuDevice {
             kind: "cpu".to_owned(),
             name: "CPU device (kernels as coroutines)".to_owned(),
             facts: vec![
-                ("host compiler".to_owned(), env!("LOOKBACK_HOST_COMPILER").to_owned()),
+                ("kernels built by".to_owned(), env!("LOOKBACK_HOST_COMPILER").to_owned()),
                 ("resident blocks".to_owned(), self.settings.resident_blocks.to_string()),
                 ("block order".to_owned(), self.settings.block_order.to_string()),
                 ("schedule".to_owned(), self.settings.schedule.to_string()),

@@ -167,6 +167,15 @@ fn is_executable(_: &Path) -> bool {
     true
 }
 
+/// What the first compiler that answers says of itself, or that none does.
+pub(crate) fn compiler_in_words() -> String {
+    let compiler = HostCompiler::candidates().find_map(Result::ok);
+    compiler.map_or_else(
+        || format!("none (tried {}); install g++, or set CXX", HostCompiler::commands().join(", ")),
+        |compiler| compiler.words().to_owned(),
+    )
+}
+
 impl Recipe {
     /// The product as it is kept, or made now. One that cannot be kept where things are kept is none's but this process's.
     pub fn make(&self) -> Result<Product, HostCompilerError> {
@@ -200,8 +209,7 @@ impl Recipe {
                     built => built?,
                 },
             };
-            let words = compiler.version.lines().next().unwrap_or(&compiler.command).to_owned();
-            return Ok(Product { path, compiler: words, _temporary: temporary });
+            return Ok(Product { path, compiler: compiler.words().to_owned(), _temporary: temporary });
         }
         let tried = HostCompiler::commands().join(", ");
         Err(refusal.unwrap_or(HostCompilerError::NoCompiler { purpose: self.purpose, tried }))
@@ -226,6 +234,11 @@ struct HostCompiler {
 }
 
 impl HostCompiler {
+    /// The first line of what it says of itself.
+    fn words(&self) -> &str {
+        self.version.lines().next().unwrap_or(&self.command)
+    }
+
     /// The commands worth trying: what the user says, what this program was built with, what is usually there.
     fn commands() -> Vec<String> {
         let mut commands: Vec<String> =

@@ -268,6 +268,13 @@ fn what_is_changed_or_damaged_in_between_is_not_gone_on_with() {
     // The same numbers, but for the time at which they were written.
     fs::write(place.path("in.npy"), fs::read(place.path("in.npy")).unwrap()).unwrap();
     place.refused(&words, 2, "its input modified ns is");
+    // A file of somebody's under the name of one that is written meanwhile.
+    let new = place.path("out.npy.partial.json.new");
+    fs::write(&new, b"mine").unwrap();
+    place.refused(&words, 2, "no journal of this program");
+    assert_eq!(fs::read(&new).unwrap(), b"mine");
+    // What a kill has left there.
+    fs::write(&new, &kept[..kept.len() / 2]).unwrap();
     // Who deletes what is left, and not the journal, begins anew.
     fs::remove_file(place.path("out.npy.partial")).unwrap();
     succeeded(&place.run(&words));
@@ -282,6 +289,25 @@ fn what_is_no_array_or_no_place_is_refused_and_nothing_is_left() {
     assert_eq!(lent.names(), ["out.partial"]);
     let place = Place::new(100);
     let whole = fs::read(place.path("in.npy")).unwrap();
+    for journal in ["out.npy.partial.json", "out.npy.partial.json.new"] {
+        let journal = place.path(journal);
+        for mine in ["mine", "{\"mine\":1}"] {
+            fs::write(&journal, mine).unwrap();
+            place.refused(&["in.npy", "--output", "out.npy"], 2, "no journal of this program");
+            assert_eq!(fs::read_to_string(&journal).unwrap(), mine);
+        }
+        fs::remove_file(&journal).unwrap();
+        #[cfg(unix)]
+        {
+            let victim = place.path("victim");
+            fs::write(&victim, "mine").unwrap();
+            std::os::unix::fs::symlink(&victim, &journal).unwrap();
+            place.refused(&["in.npy", "--output", "out.npy"], 2, "it is a link");
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "mine");
+            fs::remove_file(&journal).unwrap();
+            fs::remove_file(&victim).unwrap();
+        }
+    }
     let text = |from: &str, to: &str| {
         let header = String::from_utf8_lossy(&whole[10..128]).replace(from, to);
         [&whole[..10], header.as_bytes(), &whole[128..]].concat()

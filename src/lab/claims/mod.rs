@@ -287,7 +287,7 @@ fn unreadable(path: &Path, reason: String) -> ClaimError {
 }
 
 fn read(path: &Path) -> Result<String, ClaimError> {
-    std::fs::read_to_string(path).map_err(|error| unreadable(path, crate::file::reason(&error).to_string()))
+    crate::file::read_text(path).map_err(|error| unreadable(path, crate::file::reason(&error).to_string()))
 }
 
 impl Told {
@@ -408,6 +408,16 @@ impl Records<'_> {
     fn judged(&mut self, sentence: &Sentence, is_written: bool) -> Result<Vec<Judged>, ClaimError> {
         let Sentence { file, text, claims, readings } = sentence;
         let failed = |reason| ClaimError::Claim { file: file.clone(), text: text.clone(), reason };
+        let tolerances =
+            claims.iter().map(|claim| claim.tolerance).chain(readings.iter().map(|reading| reading.tolerance));
+        for tolerance in tolerances {
+            // Of any other every record would say so, or none.
+            if !(tolerance.is_finite() && tolerance >= 0.0) {
+                return Err(failed(format!(
+                    "its tolerance is {tolerance}; give how far the record may be from the number"
+                )));
+            }
+        }
         let mut judged = Vec::new();
         for claim in claims {
             let record = self.sweep(&claim.record)?;

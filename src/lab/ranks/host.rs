@@ -2,6 +2,7 @@
 
 use super::{Check, Manner, Part, RankDevice, Subject, Work};
 use crate::lab::cpu_device::{CpuDevice, CpuSettings, HostArray};
+use crate::lab::dataset::available_memory_bytes;
 use crate::lab::device::{Device, DeviceDescription, DeviceError};
 use crate::lab::host_ranks::HostRanks;
 use crate::lab::host_scanner::HostScanner;
@@ -31,6 +32,18 @@ impl CpuRank {
     /// When a rank is lost.
     pub fn finish(self) -> Result<(), DeviceError> {
         self.ranks.finish()
+    }
+
+    /// Whether there is room for the arrays of all ranks, which share this machine.
+    fn check_memory(&self, work: Work, part: &Part) -> Result<(), DeviceError> {
+        let bytes = (work.input.bytes() + work.output.bytes()) as u64 * self.group().size() as u64;
+        let needed_bytes = part.elements().saturating_mul(bytes);
+        let available_bytes = available_memory_bytes().unwrap_or(u64::MAX);
+        if needed_bytes <= available_bytes {
+            return Ok(());
+        }
+        let what = format!("{} elements for each of {} ranks", part.elements(), self.group().size());
+        Err(DeviceError::OutOfMemory { what, device: "this machine".to_owned(), needed_bytes, available_bytes })
     }
 
     /// Scans the part and returns the results, and the carry where it is deferred.
@@ -63,6 +76,7 @@ impl RankDevice for CpuRank {
     }
 
     fn load(&mut self, work: Work, part: Part) -> Result<(), DeviceError> {
+        self.check_memory(work, &part)?;
         let elements = work.elements(&part, part.elements());
         self.loaded = Some((work, part, elements));
         Ok(())
