@@ -844,7 +844,7 @@ impl Device for CpuDevice {
             kind: "cpu".to_owned(),
             name: "CPU device (kernels as coroutines)".to_owned(),
             facts: vec![
-                ("kernels built by".to_owned(), env!("LOOKBACK_HOST_COMPILER").to_owned()),
+                ("built by".to_owned(), env!("LOOKBACK_HOST_COMPILER").to_owned()),
                 ("resident blocks".to_owned(), self.settings.resident_blocks.to_string()),
                 ("block order".to_owned(), self.settings.block_order.to_string()),
                 ("schedule".to_owned(), self.settings.schedule.to_string()),
