@@ -321,6 +321,11 @@ impl Definition {
         }
     }
 
+    /// No scan of the user's, but one of counts.
+    fn counting(name: String) -> Self {
+        Self { combining: Combining::Count, ..Self::of_states(name, String::from("u32"), 4) }
+    }
+
     /// A compaction: no scan of the user's, but the elements that [`Self::keep`] names, stored side by side in their order. Put
     /// onto a stream by `compact`.
     ///
@@ -340,16 +345,15 @@ impl Definition {
     /// # Ok::<(), lookback::element::DefinitionError>(())
     /// ```
     pub fn filter(name: impl Into<String>) -> Self {
-        let counted = Self::of_states(name.into(), String::from("u32"), 4);
-        Self { combining: Combining::Count, ..counted }.keep("")
+        Self::counting(name.into()).keep("")
     }
 
     /// No scan, but the sort of an array of keys of a type of numbers into another one.
     pub(super) fn sort_of(key: ElementType) -> Self {
-        let counted = Self::of_states(format!("sort of {key}"), String::from("u32"), 4);
         let bits = KeyBits { first: 0, end: 8 * key.bytes() as u32 };
         let kind = Kind::Sorting(Sorting { key, is_descending: false, bits });
-        Self { combining: Combining::Count, kind, ..counted }.input_of("key", key).output_of("sorted", key)
+        let sort = Self { kind, ..Self::counting(format!("sort of {key}")) };
+        sort.input_of("key", key).output_of("sorted", key)
     }
 
     /// No scan, but a histogram: how many elements of the inputs fall into each of `bins` bins, of which there is at least 1.
@@ -372,9 +376,8 @@ impl Definition {
     /// # Ok::<(), lookback::element::DefinitionError>(())
     /// ```
     pub fn binned<C: WholeNumber>(name: impl Into<String>, bins: u32, bin: &str) -> Self {
-        let counted = Self::of_states(name.into(), String::from("u32"), 4);
         let kind = Kind::Binning(Binning { bin: bin.to_owned(), histogram: Histogram { bins, is_cumulated: false } });
-        Self { combining: Combining::Count, kind, ..counted }.output::<C>("counts")
+        Self { kind, ..Self::counting(name.into()) }.output::<C>("counts")
     }
 
     /// Of a [`Self::binned`]: each count has those of the bins before it, too.
@@ -406,8 +409,7 @@ impl Definition {
     /// # Ok::<(), lookback::element::DefinitionError>(())
     /// ```
     pub fn expansion(name: impl Into<String>) -> Self {
-        let counted = Self::of_states(name.into(), String::from("u32"), 4);
-        Self { combining: Combining::Count, kind: Kind::Expansion, ..counted }
+        Self { kind: Kind::Expansion, ..Self::counting(name.into()) }
     }
 
     /// No scan, but elements that go where they say: statements of CUDA C++ return the place (`u64`) in the outputs, of the inputs'
@@ -429,8 +431,7 @@ impl Definition {
     /// # Ok::<(), lookback::element::DefinitionError>(())
     /// ```
     pub fn scattered(name: impl Into<String>, place: &str) -> Self {
-        let counted = Self::of_states(name.into(), String::from("u32"), 4);
-        Self { combining: Combining::Count, kind: Kind::Scatter { place: place.to_owned() }, ..counted }
+        Self { kind: Kind::Scatter { place: place.to_owned() }, ..Self::counting(name.into()) }
     }
 
     /// An array more whose elements go with the keys of a [`Self::sort`], into one more output.
@@ -478,17 +479,12 @@ impl Definition {
     pub(super) fn of_types(name: String, operator: Instance, types: [ElementType; 3]) -> Self {
         let [input, state, output] = types;
         Self {
-            name,
-            declarations: String::new(),
-            state: CudaType::from(state),
             combining: Combining::Table(operator),
             inputs: vec![Array::of("x", input)],
             outputs: vec![Array::of("y", output)],
             load: String::from("return static_cast<state_type>(x);"),
             store: format!("y = static_cast<{}>(state);", output.cuda_type()),
-            kind: Kind::Placed,
-            apart: Vec::new(),
-            parameters: Vec::new(),
+            ..Self::of_states(name, state.cuda_type().to_owned(), state.bytes())
         }
     }
 

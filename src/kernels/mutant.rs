@@ -8,7 +8,7 @@
 
 use super::sources::scan_source;
 pub use crate::element::OPERATORS_WITH_MUTANTS;
-use crate::element::{ElementType, Instance, Operator};
+use crate::element::{ElementType, Instance};
 use crate::gpu::Architecture;
 use crate::names::named;
 use crate::strategy::plan::{Plan, ScanRequest};
@@ -356,13 +356,11 @@ fn parse_when(text: &str, file: &str, name: &str) -> Result<(Kind, When), Mutant
 fn usual_strategies(kind: Kind, when: &When, derived_in: Option<&str>) -> Vec<Strategy> {
     let all = || Strategy::ALL.iter().copied();
     let reads = |strategy: Strategy, file: &str| {
-        let sum = Instance::new(ElementType::U32, Operator::Sum);
-        let plan = sum.ok().and_then(|sum| {
-            Plan::new(&ScanRequest::aligned(sum, strategy, Mode::Inclusive, ScanConfig::default(), 1 << 16)).ok()
-        });
+        let config = ScanConfig::default();
+        let plan = Plan::new(&ScanRequest::aligned(Instance::SUM_OF_WORDS, strategy, Mode::Inclusive, config, 1 << 16));
         let begins = format!("#line 1 \"{file}\"\n");
         let is_in = |kernel| scan_source(kernel).is_ok_and(|source| source.contains(&begins));
-        plan.is_some_and(|plan| plan.steps.iter().any(|step| is_in(step.kernel)))
+        plan.is_ok_and(|plan| plan.steps.iter().any(|step| is_in(step.kernel)))
     };
     // A layout or an epoch is only there where each tile has a block and a descriptor.
     let has_protocol = |row: &StrategyRow| row.shape.has_descriptors && row.shape.blocks == Blocks::PerTile;

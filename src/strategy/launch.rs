@@ -234,6 +234,11 @@ fn scratch_arrays(mut address: u64, n: u64, defined: Defined) -> [u64; abi::LOOK
 }
 
 impl Plan {
+    /// Whether a GPU of the architecture has what it takes.
+    pub fn runs_on(&self, architecture: Architecture) -> bool {
+        self.has_its_clusters(architecture) && self.fits(architecture)
+    }
+
     /// Whether the blocks of the architecture can form the cluster that the plan asks for, if it does.
     pub fn has_its_clusters(&self, architecture: Architecture) -> bool {
         architecture.has_clusters() || !self.steps.iter().any(|step| step.kernel.is_cluster())

@@ -332,7 +332,7 @@ impl Tuning {
     fn holds(&self, problem: Problem, Resolved { strategy, config }: Resolved, n: u64) -> bool {
         let aligned = ScanRequest::aligned(problem.tuned_as(), strategy, Mode::Inclusive, config, n);
         let plan = Plan::new(&ScanRequest { problem, ..aligned });
-        plan.is_ok_and(|plan| plan.has_its_clusters(self.architecture) && plan.fits(self.architecture))
+        plan.is_ok_and(|plan| plan.runs_on(self.architecture))
     }
 
     /// The largest numbers of elements of an instance for which what the table names is not what it names for one more.
@@ -437,7 +437,7 @@ impl Range {
         let is_held = |range: &Self| {
             let config = configured(range.strategy, range.fixed, bytes, n);
             let plan = Plan::new(&ScanRequest::aligned(instance, range.strategy, Mode::Inclusive, config, n));
-            plan.is_ok_and(|plan| plan.has_its_clusters(gpu.architecture) && plan.fits(gpu.architecture))
+            plan.is_ok_and(|plan| plan.runs_on(gpu.architecture))
         };
         let choices = [self, Self { fixed: None, ..self }];
         choices.into_iter().find(is_held).unwrap_or(Self { strategy: Strategy::Lookback, fixed: None, ..self })

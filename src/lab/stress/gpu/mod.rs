@@ -37,8 +37,8 @@ use crate::kernels::mutant::Mutant;
 use crate::lab::cuda::harness::{attribute, on_all_cores, open_context};
 use crate::lab::dataset::Dataset;
 use crate::lab::workload::Workload;
+use crate::strategy::Mode;
 use crate::strategy::plan::KernelKey;
-use crate::strategy::{Blocks, Mode};
 use cudarc::driver::CudaStream;
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::nvrtc::Ptx;
@@ -131,8 +131,7 @@ fn mutant_number(case: &StressCase) -> u32 {
 
 /// Whether the GPU has what the case needs.
 fn runs_on(case: &StressCase, architecture: Architecture) -> bool {
-    let has_clusters = case.request.strategy.row().shape.blocks != Blocks::Cluster || architecture.has_clusters();
-    has_clusters && case.plans().is_ok_and(|plans| plans.iter().all(|plan| plan.fits(architecture)))
+    case.plans().is_ok_and(|plans| plans.iter().all(|plan| plan.runs_on(architecture)))
 }
 
 /// The kernels of those cases that the GPU can run.

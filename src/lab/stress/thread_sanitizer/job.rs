@@ -258,9 +258,8 @@ impl Job {
         let block_threads = if self.threads().is_multiple_of(64) { 64 } else { abi::LOOKBACK_WARP_LANES };
         let descriptor = Some(Descriptor::Split);
         let config = ScanConfig { vt: 4, block_threads, descriptor, ..ScanConfig::default() };
-        let instance = Instance::new(ElementType::U32, Operator::Sum).map_err(ConfigError::from)?;
         let n = 9 * u64::from(config.vt * config.block_threads);
-        Ok(ScanRequest::aligned(instance, Strategy::Lookback, Mode::Inclusive, config, n))
+        Ok(ScanRequest::aligned(Instance::SUM_OF_WORDS, Strategy::Lookback, Mode::Inclusive, config, n))
     }
 }
 
