@@ -126,8 +126,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "LIST", conflicts_with = "sweep", help_heading = "What to run")]
     pub modes: Option<Names<Mode>>,
     /// Elements, as 1000, 10M, 8Ki, 2^16-1, or bytes of them, as 64KiB; 10MiB-1
-    /// is one element less [default: 2^8 to 2^18, on a GPU 2^10 to 2^28; 2^16, on
-    /// a GPU 2^24, with several VTs]
+    /// is one element less [default: several, at one of them several VTs]
     #[arg(
         long,
         alias = "n",

@@ -97,21 +97,21 @@ pub struct Partial {
     file: File,
     path: PathBuf,
     journal: PathBuf,
+    /// The next journal, while it is being written.
+    new: PathBuf,
     output: PathBuf,
     identity: Identity,
     /// Elements that the journal names.
     kept: Cell<u64>,
 }
 
-/// Where an output and its journal lie until it is whole.
-pub(super) fn places(output: &Path) -> [PathBuf; 2] {
-    [beside(output, ".partial"), beside(output, ".partial.json")]
-}
-
-fn beside(output: &Path, ending: &str) -> PathBuf {
-    let mut name = output.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
+/// Where an output, its journal, and the next journal while it is being written, lie until the output is whole.
+pub(super) fn places(output: &Path) -> [PathBuf; 3] {
+    [".partial", ".partial.json", ".partial.json.new"].map(|ending| {
+        let mut name = output.as_os_str().to_owned();
+        name.push(ending);
+        name.into()
+    })
 }
 
 fn io_error(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> PartialError {
@@ -131,27 +131,27 @@ impl Partial {
         header: &[u8],
         resumes: bool,
     ) -> Result<(Self, Checkpoint), PartialError> {
-        let [path, journal] = places(output);
-        for place in [&path, &journal, &beside(&journal, ".new")] {
+        let places = places(output);
+        for place in &places {
             let kind = place.symlink_metadata().ok().and_then(|metadata| file::kind_of_no_file(metadata.file_type()));
             if let Some(kind) = kind {
                 let error = io::Error::new(io::ErrorKind::InvalidInput, format!("it is {kind}"));
                 return Err(io_error("write", place)(error));
             }
         }
+        let [path, journal, new] = places;
         let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let file = opened.map_err(io_error("write", &path))?;
         lock(&file, &path)?;
         let bytes = file.metadata().map_err(io_error("read", &path))?.len();
         let kept = Cell::new(0);
-        let partial = Self { file, path, journal, output: output.to_owned(), identity, kept };
-        let new = beside(&partial.journal, ".new");
-        if Self::is_foreign(&new, |text| text.iter().zip(JOURNAL_BEGINS).all(|(found, begins)| found == begins))? {
-            return Err(partial.refuse(new, bytes));
-        }
-        if bytes == 0 && Self::is_foreign(&partial.journal, |text| serde_json::from_slice::<Journal>(text).is_ok())? {
-            let journal = partial.journal.clone();
-            return Err(partial.refuse(journal, bytes));
+        let partial = Self { file, path, journal, new, output: output.to_owned(), identity, kept };
+        if let Err(error) = partial.refuse_foreign(bytes) {
+            if bytes == 0 {
+                // It was made right now, and stays nobody's.
+                let _ = fs::remove_file(&partial.path);
+            }
+            return Err(error);
         }
         let has_journal = partial.journal.symlink_metadata().is_ok();
         let done = match (has_journal, resumes) {
@@ -197,21 +197,21 @@ impl Partial {
         &self.path
     }
 
-    /// Whether a file of the user has this name, which would be replaced: it is there and not as this program would have left it.
-    fn is_foreign(path: &Path, is_ours: impl Fn(&[u8]) -> bool) -> Result<bool, PartialError> {
-        match file::read(path, TEXT_BYTES) {
-            Ok(text) => Ok(!is_ours(&text)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(io_error("read", path)(error)),
-        }
-    }
-
-    /// Leaves everything as it was, but for an empty file that was made right now.
-    fn refuse(self, foreign: PathBuf, bytes: u64) -> PartialError {
-        if bytes == 0 {
-            let _ = fs::remove_file(&self.path);
-        }
-        PartialError::Foreign { path: foreign }
+    /// Refuses files of the user that would be replaced: in the place of the next journal what is not how one begins, since a kill
+    /// leaves it at any byte; and in that of the journal what is none. A journal beside an output of some bytes is read anyway.
+    fn refuse_foreign(&self, bytes: u64) -> Result<(), PartialError> {
+        let text_of = |path: &Path| match file::read(path, TEXT_BYTES) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read.map(Some).map_err(io_error("read", path)),
+        };
+        let begins = |text: &Vec<u8>| text.iter().zip(JOURNAL_BEGINS).all(|(found, begins)| found == begins);
+        let is_whole = |text: &Vec<u8>| bytes > 0 || serde_json::from_slice::<Journal>(text).is_ok();
+        let foreign = match (text_of(&self.new)?, text_of(&self.journal)?) {
+            (Some(text), _) if !begins(&text) => &self.new,
+            (_, Some(text)) if !is_whole(&text) => &self.journal,
+            _ => return Ok(()),
+        };
+        Err(PartialError::Foreign { path: foreign.clone() })
     }
 
     fn read_journal(&self, bytes: u64) -> Result<Checkpoint, PartialError> {
@@ -255,7 +255,7 @@ impl Partial {
     pub fn discard_if_empty(self) {
         if self.kept.get() == 0 {
             // What cannot be deleted is begun anew by the next run. The file that is locked goes last.
-            let _ = fs::remove_file(beside(&self.journal, ".new"));
+            let _ = fs::remove_file(&self.new);
             let _ = fs::remove_file(&self.journal);
             let _ = fs::remove_file(&self.path);
         }
@@ -267,15 +267,14 @@ impl Partial {
         let text = serde_json::to_vec(&journal)?;
         // Of a name that is known, so that one that is left by a kill is written again; the lock keeps others away. It is deleted
         // before it is made, so that no link is followed.
-        let new = beside(&self.journal, ".new");
-        match fs::remove_file(&new) {
+        match fs::remove_file(&self.new) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let mut file = File::create_new(&new)?;
+        let mut file = File::create_new(&self.new)?;
         file.write_all(&text)?;
         file.sync_all()?;
-        fs::rename(&new, &self.journal)
+        fs::rename(&self.new, &self.journal)
     }
 
     /// Gives the file its name, when all of it is on the disk. Then it is whole.
@@ -283,7 +282,7 @@ impl Partial {
     /// # Errors
     /// When a file of that name is there by now, or the operating system refuses.
     pub fn finish(self) -> Result<(), PartialError> {
-        let Self { file, path, journal, output, .. } = self;
+        let Self { file, path, journal, new, output, .. } = self;
         file.sync_all().map_err(io_error("write", &path))?;
         let named = TempPath::try_from_path(&path).map_err(io_error("rename", &path))?;
         if let Err(error) = named.persist_noclobber(&output) {
@@ -298,7 +297,7 @@ impl Partial {
         // The new name is on the disk when the folder is; where a system does not sync folders, nothing can be done.
         let _ = File::open(folder_of(&output)).and_then(|folder| folder.sync_all());
         // What cannot be deleted tells of a file that is no longer there, and is replaced by the next run.
-        let _ = fs::remove_file(beside(&journal, ".new"));
+        let _ = fs::remove_file(&new);
         let _ = fs::remove_file(&journal);
         Ok(())
     }

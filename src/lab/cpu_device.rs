@@ -61,16 +61,16 @@ impl CpuSettings {
         Self { resident_blocks: 64, schedule: Schedule::Random { preemption: 0.0 }, ..Self::default() }
     }
 
-    /// The same for so many devices that run side by side and share the coroutine stacks of a process, of any block.
+    /// For one of so many devices that run side by side: of more than a few each lets fewer blocks be resident, so that the
+    /// coroutine stacks of all, whatever their blocks, fit into one process.
     #[must_use]
     pub fn beside_others(self, devices: usize) -> Self {
-        let of_all = LAUNCHES_AT_ONCE as u32 * most_resident_blocks(abi::LOOKBACK_MAXIMUM_BLOCK_THREADS);
-        let room = (of_all / devices.max(1) as u32).max(1);
-        let is_one_of_few = devices <= LAUNCHES_AT_ONCE;
-        Self {
-            resident_blocks: if is_one_of_few { self.resident_blocks } else { self.resident_blocks.min(room) },
-            ..self
+        if devices <= LAUNCHES_AT_ONCE {
+            return self;
         }
+        let of_all = LAUNCHES_AT_ONCE as u32 * most_resident_blocks(abi::LOOKBACK_MAXIMUM_BLOCK_THREADS);
+        let room = (of_all / devices as u32).max(1);
+        Self { resident_blocks: self.resident_blocks.min(room), ..self }
     }
 }
 
@@ -914,6 +914,17 @@ mod tests {
     use super::*;
     use crate::element::{ElementType, Instance, Operator};
     use crate::strategy::{ScanConfig, Strategy};
+
+    #[test]
+    fn the_stacks_of_many_devices_fit_into_one_process() {
+        let alone = CpuSettings::like_a_gpu();
+        assert_eq!(alone.beside_others(LAUNCHES_AT_ONCE), alone);
+        for devices in LAUNCHES_AT_ONCE + 1..=20 {
+            let blocks = alone.beside_others(devices).resident_blocks;
+            let stacks = devices * (blocks * abi::LOOKBACK_MAXIMUM_BLOCK_THREADS) as usize;
+            assert!(blocks > 0 && stacks <= most_stacks(LAUNCHES_AT_ONCE), "{devices} devices of {blocks} blocks");
+        }
+    }
 
     #[test]
     fn what_is_near_an_array_is_of_its_own_allocation() {

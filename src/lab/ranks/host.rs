@@ -76,6 +76,8 @@ impl RankDevice for CpuRank {
     }
 
     fn load(&mut self, work: Work, part: Part) -> Result<(), DeviceError> {
+        // What was loaded before gives its room back first.
+        self.loaded = None;
         self.check_memory(work, &part)?;
         let elements = work.elements(&part, part.elements());
         self.loaded = Some((work, part, elements));

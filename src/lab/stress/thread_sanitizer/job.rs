@@ -240,7 +240,7 @@ impl Job {
             let _ = writeln!(text, "small-n {}", small.n);
             Plan::new(&small)?.steps.iter().for_each(|step| write_step(&mut text, "small-step", step, blocks));
         }
-        let canary = self.canary()?;
+        let canary = self.canary();
         let _ = writeln!(text, "canary-n {}", canary.n);
         Plan::new(&canary)?.steps.iter().for_each(|step| write_step(&mut text, "canary-step", step, blocks));
         text.push_str("run\n");
@@ -254,12 +254,12 @@ impl Job {
 
     /// A scan whose race must be found where this job is believed, on the same fibers: in blocks so small that those of a
     /// single larger one are two or more, because what runs on the fibers of an ended block has no race with it.
-    fn canary(&self) -> Result<ScanRequest, ThreadSanitizerError> {
+    fn canary(&self) -> ScanRequest {
         let block_threads = if self.threads().is_multiple_of(64) { 64 } else { abi::LOOKBACK_WARP_LANES };
         let descriptor = Some(Descriptor::Split);
         let config = ScanConfig { vt: 4, block_threads, descriptor, ..ScanConfig::default() };
         let n = 9 * u64::from(config.vt * config.block_threads);
-        Ok(ScanRequest::aligned(Instance::SUM_OF_WORDS, Strategy::Lookback, Mode::Inclusive, config, n))
+        ScanRequest::aligned(Instance::SUM_OF_WORDS, Strategy::Lookback, Mode::Inclusive, config, n)
     }
 }
 
